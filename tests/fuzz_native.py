@@ -16,7 +16,7 @@ from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
-from nearstream.streams.signing import packed_fields, packed_fields_numpy
+from nearstream.streams.signing import packed_fields
 from nearstream.streams.signing.native_backend import packed_context
 from nearstream.streams.signing.native_unicode import unicode_tables
 from nearstream.streams.signing.scheme import LABELS, preset
@@ -148,14 +148,14 @@ def take_apart(random: Random) -> None:
     """
     label = random.choice(LABELS)
     signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
-    assert packed_fields.kept_parts(signature) == packed_fields_numpy.kept_parts(signature), (
+    assert packed_fields.kept_parts(signature) == packed_fields.kept_parts_numpy(signature), (
         f"{label}: the twins keep other bits"
     )
     keys = PUBLIC.permutation, random.randbytes(random.randint(0, 40)), signature.anchors, 8
     assert native.small_keys(*keys) == small_keys_slowly(*keys), f"the twins find other keys of {keys!r}"
     for packed in (signature.ld, signature.ld[random.randint(0, 9) :], random.randbytes(random.randint(0, 60))):
         results = []
-        for each in (native.words_end, packed_fields_numpy.words_end, native.ascends, packed_fields_numpy.ascends):
+        for each in (native.words_end, packed_fields.words_end_numpy, native.ascends, packed_fields.ascends_numpy):
             try:
                 results.append(each(packed))
             except ValueError:

@@ -4,7 +4,7 @@ import sys
 
 from nearstream.streams import native
 
-native.native = None  # before other modules take it from there
+native.INSTALLED = False  # before other modules choose what they use
 
 from nearstream.workers.cli.main import main  # noqa: E402
 

@@ -1,7 +1,6 @@
 """The C twin of the alignment equals numpy byte for byte and refuses invalid input."""
 
 import math
-import os
 import struct
 from random import Random
 from time import process_time
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import Side, align
-from nearstream.streams.native import FAULT, native
+from nearstream.streams.native import native
+from tests.support.implementations import needs_native
 
-if native is None:
-    if os.environ.get("CI"):
-        raise ImportError(FAULT)
-    pytest.skip("there was no compiler", allow_module_level=True)
+pytestmark = needs_native
 
 SHARES = np.linspace(0.0, 0.77, 257).tobytes()
 

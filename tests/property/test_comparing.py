@@ -1,7 +1,6 @@
 """Comparing in C equals comparing in Python, bit by bit, and refuses invalid input."""
 
 import json
-import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,17 +20,15 @@ from nearstream.streams.estimates.covering import cover_native, cover_numpy
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.native import FAULT, native
+from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
 from tests.support.compared import BASE, made_up
+from tests.support.implementations import needs_native
 from tests.support.made_up import sign, with_noise, words
 
-if native is None:
-    if os.environ.get("CI"):
-        raise ImportError(FAULT)
-    pytest.skip("there was no compiler", allow_module_level=True)
+pytestmark = needs_native
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 KEY = HashKey.public()

@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.native import native
 from nearstream.streams.store.messages import Entry
 from nearstream.workers.redis.store import entries
 from tests.support.entered import made_up
+from tests.support.implementations import needs_native
 
-pytestmark = pytest.mark.skipif(native is None, reason="the C extension is not installed")
+pytestmark = needs_native
 
 
 def test_c_packs_as_python_does() -> None:

@@ -12,10 +12,11 @@ from nearstream.streams.fingerprints.ld import LdSignature, kept_symbols, symbol
 from nearstream.streams.fingerprints.minhash import kept_sketch
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
 from nearstream.streams.native import native
-from nearstream.streams.signing import packed_fields_numpy
+from nearstream.streams.signing import packed_fields
 from nearstream.streams.signing.small_keys import SMALL_KEY_BYTES, small_keys, small_keys_slowly
+from tests.support.implementations import needs_native
 
-pytestmark = pytest.mark.skipif(native is None, reason="there was no compiler")
+pytestmark = needs_native
 
 KEY = HashKey.public()
 
@@ -55,13 +56,13 @@ def test_payloads_of_another_width_have_no_keys(permutation: bytes, payloads: by
 
 @given(words())
 def test_words_end_where_numpy_says(packed: bytes) -> None:
-    assert outcome(native.words_end, packed) == outcome(packed_fields_numpy.words_end, packed)
+    assert outcome(native.words_end, packed) == outcome(packed_fields.words_end_numpy, packed)
 
 
 @given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=9), st.booleans())
 def test_anchors_ascend_where_numpy_says(values: list[int], is_sorted: bool) -> None:
     packed = np.array(sorted(values) if is_sorted else values, dtype="<u8").tobytes()
-    assert native.ascends(packed) == packed_fields_numpy.ascends(packed)
+    assert native.ascends(packed) == packed_fields.ascends_numpy(packed)
 
 
 def test_bytes_that_are_no_anchors_are_refused() -> None:

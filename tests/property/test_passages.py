@@ -1,6 +1,5 @@
 """The places of common text in C equal those in Python, and C refuses invalid input."""
 
-import os
 from contextlib import suppress
 from random import Random
 
@@ -11,14 +10,12 @@ from hypothesis import strategies as st
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import fields_of
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
-from nearstream.streams.native import FAULT, native
+from nearstream.streams.native import native
 from tests.support.compared import BASE, made_up
+from tests.support.implementations import needs_native
 from tests.support.made_up import sign, words
 
-if native is None:
-    if os.environ.get("CI"):
-        raise ImportError(FAULT)
-    pytest.skip("there was no compiler", allow_module_level=True)
+pytestmark = needs_native
 
 FIELDS = fields_of(BASE)
 

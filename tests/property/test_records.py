@@ -24,6 +24,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.patching import patch_slowly, patched
 from nearstream.streams.store.record import pack_signature, unpack_record, unpack_signature
 from nearstream.streams.store.text_part import pack_text, unpack_text_slowly
+from tests.support.implementations import needs_native
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")
@@ -103,7 +104,7 @@ def words_and_widths() -> st.SearchStrategy[tuple[bytes, bytes, int, int, int]]:
     )
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @given(words_and_widths())
 def test_pairs_are_packed_in_c_as_with_numpy(given_pairs: tuple[bytes, bytes, int, int, int]) -> None:
     ld, gaps, *widths = given_pairs
@@ -118,7 +119,7 @@ def pairs_bytes() -> st.SearchStrategy[bytes]:
     return st.builds(lambda count, rest: bytes((0, count)) + rest, st.integers(0, 9), st.binary(max_size=60))
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @settings(max_examples=300)
 @given(
     st.binary(max_size=90), st.tuples(*[st.integers(0, 300)] * 3), st.tuples(*[st.integers(0, 9)] * 4), pairs_bytes()
@@ -137,7 +138,7 @@ def test_any_bytes_are_a_text_part_for_both_or_for_none(
         assert told[0] == told[1]
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @pytest.mark.parametrize("label", ["standard", "compact"])
 def test_a_text_part_is_read_in_c_as_in_python_up_to_every_byte(label: str) -> None:
     scheme = preset(label, KEY)
@@ -164,14 +165,14 @@ def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
         assert compare(arriving, records) == compare(arriving, list(map(Unpacked, signed)))
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @pytest.mark.parametrize("arguments", [(), (b"",), ("", 0), (b"", "0"), (b"", -1), (b"", 1), (b"x" * 40, 41)])
 def test_what_is_no_record_is_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises((TypeError, ValueError)):
         native.unpack_text(*arguments)
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @pytest.mark.parametrize("widths", [(19, 15, 6), (19, 20, 2), (16, 17, 2), (16, 8, 2), (0, 0, 2), (32, 15, 2)])
 def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="symbols of 19 or 16 bits"):
@@ -217,7 +218,7 @@ def _plain() -> Signature:
     return Signature("test-1", "default", "a", digest, digest, 0, 1, 1, 1, 1, False, b"\1", 16, b"", b"", b"")
 
 
-@pytest.mark.skipif(native is None, reason="there was no compiler")
+@needs_native
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 3), max_size=200), st.lists(st.integers(0, 3), max_size=200), st.integers(0, 200))
 def test_a_patch_turns_one_text_part_into_another(one: list[int], other: list[int], shared: int) -> None:

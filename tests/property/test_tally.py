@@ -5,10 +5,10 @@ from random import Random
 import pytest
 
 from nearstream.streams.matching.protocol import tally
-from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.registration import NUMBER_BYTES
+from tests.support.implementations import needs_native
 
 
 def made_up(draw: Random) -> list[tuple[bytes, bytes]]:
@@ -25,7 +25,7 @@ def made_up(draw: Random) -> list[tuple[bytes, bytes]]:
     return found
 
 
-@pytest.mark.skipif(native is None, reason="the C extension is not installed")
+@needs_native
 def test_c_counts_as_python_does() -> None:
     draw = Random(1)
     for _ in range(300):
@@ -52,7 +52,7 @@ def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events
     assert {shared.in_full_bucket for shared in met.shared.values()} == {not events_per_family}
 
 
-@pytest.mark.skipif(native is None, reason="the C extension is not installed")
+@needs_native
 @pytest.mark.parametrize(
     "found",
     [

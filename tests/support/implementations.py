@@ -1,11 +1,11 @@
-"""Both implementations of signing, for tests that must hold for each."""
+"""C and its twins, for tests that must hold for both."""
 
 import os
 
 import pytest
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.native import FAULT, native
+from nearstream.streams.native import INSTALLED
 from nearstream.streams.signing.native_backend import NativeSigning
 from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
 from nearstream.streams.signing.scheme import Scheme, preset
@@ -14,6 +14,8 @@ from nearstream.streams.signing.signer import Signer
 NAMES = ("numpy", "native")
 PUBLIC = HashKey.public()
 
+_IS_SKIPPED, _REASON = not INSTALLED and "CI" not in os.environ, "the C twin is not built: pip install -e ."
+needs_native = pytest.mark.skipif(_IS_SKIPPED, reason=_REASON)
 each_implementation = pytest.mark.parametrize("implementation", NAMES)
 
 
@@ -29,10 +31,8 @@ def computing_of(name: str, scheme: Scheme, key: HashKey = PUBLIC) -> Implementa
     """Return the implementation of this name for any scheme, like `implementation_of`."""
     if name == "numpy":
         return NumpySigning(scheme, key)
-    if native is None:
-        if os.environ.get("CI"):
-            raise ImportError(FAULT)
-        pytest.skip("the C twin is not built: pip install -e .")
+    if _IS_SKIPPED:
+        pytest.skip(_REASON)
     return NativeSigning(scheme, key)
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment_numpy import TAKEN
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 
-align_symbols = native.align_symbols if native else alignment_numpy.align_symbols
+align_symbols = fastest(native.align_symbols, alignment_numpy.align_symbols)
 
 _TINY = 1e-9  # bytes: avoids a division by 0 and changes no result
 _COARSEST_RATE = 1 << 13  # used for texts of 16 MB

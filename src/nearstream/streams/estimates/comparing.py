@@ -12,7 +12,7 @@ from typing import Protocol
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import PACKED, Estimate
 from nearstream.streams.estimates.stated import Stated, refuse_incomparable, tie
-from nearstream.streams.native import PackedText, TextFields, native, required
+from nearstream.streams.native import PackedText, TextFields, fastest, native
 
 # The fields of a signature in the order of `TextFields`.
 fields_of = attrgetter(
@@ -89,7 +89,7 @@ def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Es
     """Compare a text with others of its collection in one call of C."""
     ties = bytes([tie(arriving, other) for other in others])
     texts = tuple([other.text for other in others])
-    packed = required().compare(fields_of(arriving), texts, ties, *_tables())
+    packed = native.compare(fields_of(arriving), texts, ties, *_tables())
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
 
 
@@ -102,7 +102,7 @@ def _tables() -> tuple[Callable[[int], bytes], bytes]:
     return reach_table, PACKED_COSTS
 
 
-compare = compare_native if native else compare_numpy
+compare = fastest(compare_native, compare_numpy)
 
 
 def estimate(a: Signature, b: Signature) -> Estimate:

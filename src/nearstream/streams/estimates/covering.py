@@ -12,7 +12,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import align, reach_table
 from nearstream.streams.estimates.comparing import Comparable, fields_of
 from nearstream.streams.estimates.pair import pair
-from nearstream.streams.native import native, required
+from nearstream.streams.native import fastest, native
 
 _LEADS = 2.0  # the least length of a block, in times of four words
 _ROUNDS = 8  # text that comes in another order or several times is found by aligning what is left
@@ -42,13 +42,13 @@ def cover_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Cover
 def cover_native(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
     """Return the parts of a text that each earlier text contains, in one call of C."""
     found = []
-    for packed in required().cover(fields_of(arriving), tuple([other.text for other in others]), reach_table):
+    for packed in native.cover(fields_of(arriving), tuple([other.text for other in others]), reach_table):
         (rate,) = _RATE.unpack_from(packed)
         found.append(Cover(tuple(_SPAN.iter_unpack(packed[_RATE.size :])), rate))
     return found
 
 
-cover = cover_native if native else cover_numpy
+cover = fastest(cover_native, cover_numpy)
 
 
 def union(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

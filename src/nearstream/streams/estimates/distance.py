@@ -14,9 +14,9 @@ from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS
 from nearstream.streams.estimates.isolated import isolated_edits, passage_doubt
 from nearstream.streams.estimates.scattered import scattered_edits
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 
-cheapest_path = native.cheapest_path if native else alignment_numpy.cheapest_path
+cheapest_path = fastest(native.cheapest_path, alignment_numpy.cheapest_path)
 
 # Edits between unrelated English texts beyond the difference of their lengths, over the shorter length, by
 # shorter / longer. Measured on texts of 250 to 8,000 characters.

@@ -16,7 +16,7 @@ from nearstream.streams.estimates.comparing import fields_of
 from nearstream.streams.estimates.pair import SignaturePair, pair, span_in_characters
 from nearstream.streams.estimates.stated import refuse_incomparable, same_lineage
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-from nearstream.streams.native import native, required
+from nearstream.streams.native import fastest, native
 
 PASSAGES_MAX = 16
 _LOST_MAX = 2
@@ -91,7 +91,7 @@ def common_text_numpy(a: Signature, b: Signature) -> CommonText:
 
 def common_text_native(a: Signature, b: Signature) -> CommonText:
     """Return where the common text of two documents lies in one call of C."""
-    found = required().common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
+    found = native.common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
     in_order, moved, segment, changes = (
         tuple([Passage((start, end), (start_longer, end_longer)) for start, end, start_longer, end_longer in numbers])
         for numbers in map(_PLACES.iter_unpack, found)
@@ -99,7 +99,7 @@ def common_text_native(a: Signature, b: Signature) -> CommonText:
     return CommonText(in_order, moved, segment[0] if segment else None, changes)
 
 
-_common_text = common_text_native if native else common_text_numpy
+_common_text = fastest(common_text_native, common_text_numpy)
 
 
 def passages(alignment: Alignment) -> tuple[Passage, ...]:

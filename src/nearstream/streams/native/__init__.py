@@ -1,13 +1,13 @@
-"""The optional C extension, which returns the bytes of numpy faster.
+"""The optional C extension, and the one switch between it and its twins in Python, which return the same bytes.
 
-`native` is the extension, or None if numpy has to be used. In that case `FAULT` says why an installed extension cannot
-be used. It is empty if there was no compiler at installation, because that is not an error.
+Each module that has a twin of a function of C calls `fastest` once and uses what it returns. No other code asks whether
+C is installed.
 """
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NewType, Protocol, cast
+from typing import NewType, NoReturn, Protocol, TypeVar, cast
 
 INTERFACE = 10  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
@@ -158,28 +158,40 @@ class Native(Protocol):
         """Return the cost of the cheapest path (see `estimates/alignment_numpy.py`)."""
 
 
-def _load() -> tuple[Native | None, str]:
-    """Return the C extension, or None and why it cannot be used."""
+class _Absent:
+    """What stands for the C extension where it cannot be used. Each function raises ImportError, which says why."""
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        return _refuse
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise ImportError(FAULT or "nearstream was installed without a C compiler")
+
+
+def _load() -> tuple[object, str]:
+    """Return the C extension, or what stands for it and why it cannot be used."""
     if find_spec(_LIBRARY) is None:
-        return None, ""
+        return _Absent(), ""
     try:
         library = import_module(_LIBRARY)
     except ImportError as error:
-        return None, str(error)
+        return _Absent(), str(error)
     if getattr(library, "INTERFACE", None) != INTERFACE:
-        return None, f"{_LIBRARY} was built from other sources"
-    return cast(Native, library), ""
+        return _Absent(), f"{_LIBRARY} was built from other sources"
+    return library, ""
 
 
-native, FAULT = _load()
+_library, FAULT = _load()
+"""`FAULT` says why an installed extension cannot be used. That there was no compiler at installation is no fault."""
+native = cast(Native, _library)
+"""The C extension. Where it cannot be used, each of its functions raises ImportError."""
+INSTALLED = not isinstance(_library, _Absent)
+"""Whether C is used. A test that wants the twins sets it before anything else is imported."""
+
+_Function = TypeVar("_Function")
 
 
-def required() -> Native:
-    """Return the C extension.
-
-    Raises:
-        ImportError: It is not installed, or it cannot be used.
-    """
-    if native is None:
-        raise ImportError(FAULT or "nearstream was installed without a C compiler")
-    return native
+def fastest(in_c: _Function, twin: _Function) -> _Function:
+    """Return the function that is used: `in_c` where the C extension is installed, or else its twin."""
+    return in_c if INSTALLED else twin

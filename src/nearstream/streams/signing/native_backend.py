@@ -6,7 +6,7 @@ import numpy as np
 
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES, AnchorRules, LdRules, SampledRules
-from nearstream.streams.native import Signed, required
+from nearstream.streams.native import Signed, native
 from nearstream.streams.signing.native_unicode import unicode_tables
 from nearstream.streams.signing.numpy_backend import Noise
 from nearstream.streams.signing.scheme import Scheme
@@ -35,8 +35,7 @@ class NativeSigning:
             ImportError: The C extension is missing or was built from other sources.
             ValueError: A number of the scheme is out of the range of the C code.
         """
-        self._native = required()
-        self._context = self._native.context(packed_context(scheme, key, digest_bytes))
+        self._context = native.context(packed_context(scheme, key, digest_bytes))
         self._noise = Noise(scheme.noise, key) if scheme.noise else None
 
     def sign_many(self, texts: Sequence[str], max_bytes: int) -> list[Signed | None]:
@@ -50,12 +49,12 @@ class NativeSigning:
         for text in texts:  # no helper function, since C signs a short text in the time of a few Python calls
             raw = text.encode("utf-8", "surrogatepass")
             tables = None if len(raw) == len(text) else unicode_tables()
-            signed.append(self._native.sign(self._context, tables, raw, max_bytes))
+            signed.append(native.sign(self._context, tables, raw, max_bytes))
         return signed
 
     def _sign_with_noise(self, texts: Sequence[str], max_bytes: int, noise: Noise) -> list[Signed | None]:
         tables, raws = unicode_tables(), [text.encode("utf-8", "surrogatepass") for text in texts]
-        results = [self._native.sign_with_form(self._context, tables, raw, max_bytes) for raw in raws]
+        results = [native.sign_with_form(self._context, tables, raw, max_bytes) for raw in raws]
         noisy = iter(noise.add([result for result in results if result]))
         return [result and next(noisy) for result in results]
 

@@ -17,7 +17,7 @@ from nearstream.streams.fingerprints.case_folding import (
     bmp_table,
     fold_table,
 )
-from nearstream.streams.native import UnicodeTables, required
+from nearstream.streams.native import UnicodeTables, native
 
 _NEEDS_NEIGHBOURS = 1 << 29  # COMPLEX of unicode.h: needs its neighbours, or folds to several code points
 _PAGE = 256  # code points
@@ -33,7 +33,7 @@ _Parts = dict[int, list[int]]
 @cache
 def unicode_tables() -> UnicodeTables:
     """Return the tables as a C object of under 2 MB."""
-    return required().unicode(packed_tables())
+    return native.unicode(packed_tables())
 
 
 def packed_tables() -> bytes:

@@ -11,7 +11,7 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import invalid_parameters
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.native import Signed, native
+from nearstream.streams.native import Signed, fastest
 from nearstream.streams.signing.native_backend import NativeSigning
 from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
 from nearstream.streams.signing.scheme import Scheme
@@ -22,7 +22,7 @@ MAX_BYTES = 1024 * 1024
 # leave the cache. The limit counts bytes of UTF-8 rather than characters, because a character of which NFKC makes 18
 # has three bytes.
 BATCH_BYTES = 196_608
-_Fastest: type[NativeSigning | NumpySigning] = NumpySigning if native is None else NativeSigning
+_Fastest: type[NativeSigning | NumpySigning] = fastest(NativeSigning, NumpySigning)
 DEFAULT_IMPLEMENTATION = _Fastest.name
 
 _Value = TypeVar("_Value")

@@ -6,7 +6,7 @@ The normal form leaves all signs out. With these, a text in which only a sign ch
 import re
 import unicodedata
 
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 
 # Music, sign writing, and scripts newer than Unicode 14.0. In UTF-8 they all begin with one byte.
 _UNREAD = re.compile(
@@ -55,7 +55,7 @@ def signs(text: str) -> bytes:
     Braille and three private code points in a row count as text that no normal form holds. All others are punctuation
     or layout, which includes line breaks.
     """
-    found = native.signs(text.encode("utf-8", "surrogatepass")).decode() if native else found_slowly(text)
+    found = _found(text)
     if not found.isascii():
         found = unicodedata.normalize("NFKC", found).translate(_WRITTEN_AS)
     return found.lower().encode()
@@ -75,6 +75,14 @@ def unread(text: str) -> bytes:
     return " ".join(found).encode()
 
 
+def found_natively(text: str) -> str:
+    """Return these signs and what follows them as they stand in the text, found by C."""
+    return native.signs(text.encode("utf-8", "surrogatepass")).decode()
+
+
 def found_slowly(text: str) -> str:
-    """Return what `native.signs` finds."""
+    """Return what `found_natively` does, without C."""
     return "".join("".join(_SIGN.findall(text)).split())
+
+
+_found = fastest(found_natively, found_slowly)

@@ -3,7 +3,7 @@
 import mmh3
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 
 SMALL_KEY_BYTES = 8
 
@@ -15,7 +15,7 @@ def small_keys_slowly(permutation: bytes, prefix: bytes, payloads: bytes, width:
     return tuple([mmh3.mmh3_x64_128_digest(each, 0)[:SMALL_KEY_BYTES] for each in whole])
 
 
-_small_keys = native.small_keys if native else small_keys_slowly
+_small_keys = fastest(native.small_keys, small_keys_slowly)
 
 
 def small_keys(key: HashKey, prefix: bytes, payloads: bytes, width: int) -> tuple[bytes, ...]:

@@ -8,7 +8,7 @@ steps that append to the result:
               from where the last copy would go on, had the literal bytes replaced as many. The last step may lack it
 """
 
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
 
 PATCH = b"\xff\xff"
@@ -46,7 +46,7 @@ def patch_slowly(other: bytes, text: bytes) -> bytes:
     return bytes(patch)
 
 
-patch = native.patch if native else patch_slowly
+patch = fastest(native.patch, patch_slowly)
 
 
 def patched(other: bytes, patch: bytes) -> bytes:

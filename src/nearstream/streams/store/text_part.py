@@ -14,18 +14,23 @@ It is the end of a record. Records of equal texts have equal text parts.
 
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
-from nearstream.streams.native import TextFields, native
+from nearstream.streams.native import TextFields, fastest, native
 from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
-
-if native:
-    pack_pairs = native.pack_pairs
-else:
-    from nearstream.streams.fingerprints.ld_compact import pack_pairs  # which loads numpy
 
 _DIGEST_BYTES = 8  # without the version
 PACKED, SPACELESS, SPLIT = 1, 2, 4
 _NUMBERS = 7
 _STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is an eighth of the rate
+
+
+def pack_pairs_slowly(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> bytes | None:
+    """Return what `ld_compact.pack_pairs` does, and load numpy only then."""
+    from nearstream.streams.fingerprints import ld_compact
+
+    return ld_compact.pack_pairs(ld, gaps, symbol_bits, kept_bits, low_bits)
+
+
+pack_pairs = fastest(native.pack_pairs, pack_pairs_slowly)
 
 
 def pack_text(signature: Signature) -> bytes:
@@ -87,7 +92,7 @@ def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
     )
 
 
-unpack_text = native.unpack_text if native else unpack_text_slowly
+unpack_text = fastest(native.unpack_text, unpack_text_slowly)
 
 
 def _numbers(packed: bytes, at: int) -> tuple[list[int], int]:

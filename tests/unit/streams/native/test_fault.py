@@ -55,6 +55,11 @@ def test_numpy_serves_and_says_why(name: str, content: str, told: str, tmp_path:
     assert (len(done.stdout.split()) > 1) == (name != "other.py")
 
 
+def test_no_other_module_asks_whether_c_is_installed() -> None:
+    sources = (ROOT / "src").rglob("*.py")
+    assert [path.parent.name for path in sources if "INSTALLED" in path.read_text("utf-8")] == ["native"]
+
+
 def test_doctor_and_the_log_of_a_worker_warn(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(checks, "NATIVE_FAULT", "built from other sources")
     check = checks.signer("numpy")

@@ -9,7 +9,7 @@ import pytest
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.estimates.covering import cover, cover_native, cover_numpy
-from nearstream.streams.native import native
+from nearstream.streams.native import INSTALLED
 from nearstream.streams.relations.novelty import Novelty, Source, novelty
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
@@ -26,7 +26,7 @@ def new_in(text: Sequence[str], *others: Sequence[str], common: int = 0) -> Nove
     """Return what is new in a text. The last `common` of the others share only what many documents have."""
     arriving, earlier = signed(text), [signed(other, f"old{at}") for at, other in enumerate(others)]
     covers = cover(arriving, list(map(Unpacked, earlier)))
-    if native is not None:
+    if INSTALLED:
         assert (
             covers
             == cover_numpy(arriving, list(map(Unpacked, earlier)))

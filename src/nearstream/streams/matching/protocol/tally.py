@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from struct import Struct, unpack
 
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import BAND_CAP, HEADS, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
@@ -113,7 +113,7 @@ def shortlist_slowly(found: Found, own: int, anchors: int, limits: IndexLimits) 
 def shortlist_natively(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
     """Return the states to look at, counted by the C extension."""
     numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS, not limits.events_per_family)
-    packed, full_buckets, is_cut = native.shortlist(found, numbers) if native else (b"", 0, 0)
+    packed, full_buckets, is_cut = native.shortlist(found, numbers)
     chosen = Shortlist(full_buckets=full_buckets, is_cut=bool(is_cut))
     for number, weight, shared_anchors, rare, bands, flags in ROW.iter_unpack(packed):
         chosen.shared[number] = Shared(
@@ -129,7 +129,7 @@ def shortlist_natively(found: Found, own: int, anchors: int, limits: IndexLimits
 
 
 _CONSTANTS = (UNIT, BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, COPY_PERCENT, LOOKS, COMMON_READS)
-shortlist = shortlist_natively if native else shortlist_slowly
+shortlist = fastest(shortlist_natively, shortlist_slowly)
 
 
 def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
@@ -202,7 +202,7 @@ def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> 
     return b"".join(both), b"".join(one)
 
 
-keys_that_hold = native.keys_that_hold if native else keys_that_hold_slowly
+keys_that_hold = fastest(native.keys_that_hold, keys_that_hold_slowly)
 
 
 def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
@@ -273,7 +273,7 @@ def held_for_slowly(found: Found, keys: bytes, number: int) -> bytes:
     return b"".join(reply)
 
 
-held_for = native.held_for if native else held_for_slowly
+held_for = fastest(native.held_for, held_for_slowly)
 
 
 def held_by(found: Found, least: int = 1) -> Iterator[tuple[bytes, list[int]]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from nearstream.streams.native import native
+from nearstream.streams.native import fastest, native
 from nearstream.streams.store.messages import KEY_BYTES, Entry
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.server.layout import (
@@ -50,13 +50,11 @@ def pack_slowly(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tupl
 
 def pack_natively(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
     """Pack as `pack_slowly` does, in C."""
-    if native is None:
-        return [], []
     chunks = [layout.chunks[kind] for kind in BUCKET_KINDS]
     return native.pack_entries(list(batch), tag, _KINDS, (*chunks, FIRST_FIELD, FIELDS, BUCKETS_CAP))
 
 
-pack_entries = pack_natively if native else pack_slowly
+pack_entries = fastest(pack_natively, pack_slowly)
 
 
 def _bucket(layout: StoreLayout, tag: bytes, key: bytes) -> _Bucket:
