@@ -394,3 +394,5 @@ def test_every_constant_of_the_functions_is_declared_once() -> None:
     declared = [*own, *function_library.CONSTANTS]
     assert len(declared) == len(set(declared))
     assert set(re.findall(constant, code)) <= set(declared)
+    for name, value in function_library.CONSTANTS.items():
+        assert all(vars(module).get(name, value) == value for module in function_library.MODULES), name

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.streams.store.limits import (
     ADDRESSES_CAP,
     HOUR_MS,
@@ -14,8 +15,6 @@ from nearstream.streams.store.limits import (
     WINDOWS_MS,
 )
 from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join, Joined
-
-ADDRESS_BYTES = 8
 
 
 def hour_start(now_ms: int) -> int:

@@ -7,14 +7,10 @@ from hashlib import blake2b, sha1
 from importlib.resources import files
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import CLOCKS_MS
-from nearstream.streams.ingest.sites import SITE_BYTES
-from nearstream.streams.store import limits
-from nearstream.streams.store.families import ADDRESS_BYTES
-from nearstream.streams.store.messages import FAMILY_ID_BYTES, LINK_BYTES
-from nearstream.streams.store.registration import DOCUMENT_BYTES, NUMBER_BYTES, TIME_BYTES, Status
+from nearstream.schemas.documents import document
+from nearstream.streams.ingest import sites
+from nearstream.streams.store import limits, messages, patching, registration
 from nearstream.workers.redis.server import layout
-from nearstream.workers.redis.server.layout import STATE_FORMAT, STUB, KeyKind, python_struct
 
 _SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
 # What a script begins with. It makes all functions, which takes some microseconds, and calls one.
@@ -40,27 +36,18 @@ class Script(NamedTuple):
     source: str
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, int | float | str)
-
-
-CONSTANTS: dict[str, int | float | str] = {
-    **{name: value for name, value in (vars(limits) | vars(layout)).items() if name.isupper() and _is_plain(value)},
-    "ADDRESS_BYTES": ADDRESS_BYTES,
-    "CLOCKS_MS": CLOCKS_MS,
-    "LINK_BYTES": LINK_BYTES,
-    "NUMBER_BYTES": NUMBER_BYTES,
-    "TIME_BYTES": TIME_BYTES,
-    "NO_STATE": rf"\{STUB}" + r"\0" * (python_struct(STATE_FORMAT).size - 1),
-    "DOCUMENT_BYTES": DOCUMENT_BYTES,
-    "NO_MARK": r"\0" * python_struct(layout.MARK_OF_TIME_FORMAT).size,
-    "PATCH": r"\255\255",
-    "NO_NUMBER": r"\0" * NUMBER_BYTES,
-    "NO_ID": r"\0" * FAMILY_ID_BYTES,
-    "NO_SITE": r"\0" * SITE_BYTES,
-    **{f"{kind.name}_KEY": kind.decode() for kind in KeyKind},
-    **{status.name: status.value for status in Status},
+MODULES = (document, sites, limits, messages, patching, registration, layout)
+CONSTANTS: dict[str, int | float | str | bytes] = {
+    **{
+        name: value
+        for module in MODULES
+        for name, value in vars(module).items()
+        if name.isupper() and not name.startswith("_") and isinstance(value, int | float | str | bytes)
+    },
+    **{f"{kind.name}_KEY": kind.decode() for kind in layout.KeyKind},
+    **{status.name: status.value for status in registration.Status},
 }
+"""What the sources may name: the constants of some modules, each kind of key, and each status."""
 
 
 @cache
@@ -94,5 +81,7 @@ def function_name(call: str) -> str:
     return f"nearstream_store_{call}_{function_library()[0]}"
 
 
-def _literal(value: float | str) -> str:
+def _literal(value: float | str | bytes) -> str:
+    if isinstance(value, bytes):
+        return "'" + "".join(f"\\{byte}" for byte in value) + "'"
     return f"'{value}'" if isinstance(value, str) else str(value)

@@ -55,7 +55,10 @@ from functools import cache
 from itertools import count
 from struct import Struct
 
+from nearstream.streams.ingest.sites import SITE_BYTES
 from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import FAMILY_ID_BYTES
+from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Shape
 
 FORMAT = 9  # changes with the layout, because a release reads no other format
@@ -150,6 +153,10 @@ def python_struct(lua_format: str) -> Struct:
     """
     return Struct(re.sub("[Ic]([0-9]+)", r"\1s", lua_format.replace("I2", "H").replace("I4", "I")))
 
+
+NO_NUMBER, NO_ID, NO_SITE = bytes(NUMBER_BYTES), bytes(FAMILY_ID_BYTES), bytes(SITE_BYTES)
+NO_STATE = bytes((STUB,)).ljust(python_struct(STATE_FORMAT).size, b"\0")
+NO_MARK = bytes(python_struct(MARK_OF_TIME_FORMAT).size)
 
 _LAYOUT = python_struct(LAYOUT_FORMAT)
 _HASH_BITS, _HASH_SLOTS = 14, 16_384  # of a cluster

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from struct import Struct
 
-from nearstream.streams.store.families import ADDRESS_BYTES, Growth
+from nearstream.schemas.documents.document import ADDRESS_BYTES
+from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Keep, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.server.layout import (
