@@ -20,7 +20,6 @@ from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
 _KEY_MIN_BYTES = 32
-_SECRETS = ("hash_key", "kafka_password", "kafka_key_password", "kafka_token_form", "status_token", "api_token")
 
 
 class SettingsError(Exception):
@@ -30,8 +29,9 @@ class SettingsError(Exception):
     """
 
 
-def _setting(default: object, help_text: str, *, secret: bool = False) -> Any:  # noqa: ANN401 - as dataclasses.field
-    return field(default=default, repr=not secret, metadata={"help": help_text, "secret": secret})
+def _setting(default: object, text: str, *, secret: bool = False, holds_secret: bool = False) -> Any:  # noqa: ANN401
+    """Declare a setting, as `dataclasses.field` does: a secret, or an address that may hold one, or neither."""
+    return field(default=default, repr=not (secret or holds_secret), metadata={"help": text, "secret": secret})
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Settings:
     kafka_key_password: str = _setting("", "password of the private key", secret=True)
     kafka_compression: str = _setting("", "compression of sent records: gzip, snappy, lz4, zstd (empty: none)")
     redis: str = _setting(
-        "redis://127.0.0.1:6379/0", "address of the index, redis://, rediss:// or rediss+sentinel://", secret=True
+        "redis://127.0.0.1:6379/0", "address of the index, redis://, rediss:// or rediss+sentinel://", holds_secret=True
     )
     redis_ca_path: str = _setting("", "PEM file with the CA certificates to trust for rediss:// (empty: the system's)")
     redis_cluster: str = _setting("no", "yes or no: whether the address is a node of a Redis Cluster")
@@ -173,7 +173,7 @@ def shown(name: str, value: object) -> str:
 
     A secret becomes stars. An address loses its user name, its password and its options.
     """
-    if name in _SECRETS:
+    if Settings.__dataclass_fields__[name].metadata["secret"]:
         return "***" if value else ""
     # A password may contain any character, even `@`, and redis-py also accepts one among the options.
     scheme, mark, rest = str(value).partition("://")
