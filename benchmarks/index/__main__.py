@@ -52,7 +52,7 @@ async def measured(
     """Match documents through an empty index, and return what each of them cost."""
     signer = Signer(scheme, KEY)
     signatures = [signer.sign(document) for document in arriving]
-    limits = IndexLimits(documents=max(len(signatures), 1_000))
+    limits = IndexLimits(documents=max(len(signatures), 1_000), bands=scheme.bands.bands)
     address = IndexAddress(url, namespace, scheme.name, scheme.key_fingerprint, limits, slots=slots)
     index = await RedisIndex.open(address, partitions=slots, may_create=True)
     matcher, meter, empty = Matcher(index.store(), scheme, KEY), Meter(server), _bytes(server)

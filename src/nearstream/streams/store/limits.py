@@ -69,6 +69,7 @@ class IndexLimits:
         documents: Live documents expected. This shapes the layout of the store and limits nothing.
         events_per_family: Most events of a document with each other family. 0: families change
             nothing, so each document enters all its buckets and every pair gets its event.
+        bands: Bands of a document in the scheme. This too shapes the layout of the store and limits nothing.
     """
 
     bucket_cap: int = 100
@@ -76,3 +77,4 @@ class IndexLimits:
     retention_seconds: int = 2_592_000
     documents: int = 1_000_000
     events_per_family: int = 1
+    bands: int = 4

@@ -57,14 +57,9 @@ class Deployment:
                 fields are no map.
         """
         key = HashKey.from_secret(settings.hash_key.encode()) if settings.hash_key else HashKey.public()
-        return cls(
-            settings,
-            key,
-            _scheme(settings, key),
-            _thresholds(settings),
-            _document_limits(settings),
-            _index_limits(settings),
-        )
+        scheme = _scheme(settings, key)
+        limits = _document_limits(settings), _index_limits(settings, scheme)
+        return cls(settings, key, scheme, _thresholds(settings), *limits)
 
     def signer(self) -> "Signer":
         """Make a signer for the deployment's scheme."""
@@ -137,13 +132,14 @@ def _document_limits(settings: Settings) -> DocumentLimits:
     return DocumentLimits(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds, fields)
 
 
-def _index_limits(settings: Settings) -> IndexLimits:
+def _index_limits(settings: Settings, scheme: Scheme) -> IndexLimits:
     return IndexLimits(
         settings.bucket_cap,
         settings.candidates,
         settings.retention_seconds,
         settings.index_documents,
         0 if settings.events_per_family == "all" else int(settings.events_per_family),
+        scheme.bands.bands,
     )
 
 

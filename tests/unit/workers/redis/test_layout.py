@@ -9,7 +9,9 @@ from redis.crc import key_slot
 
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape
-from nearstream.workers.redis.server.layout import GROUP, new_layout, tag_of
+from nearstream.workers.config.settings import load
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis.server.layout import GROUP, KeyKind, new_layout, tag_of
 
 
 @given(st.integers(1, 2**39), st.integers(1, 300))
@@ -18,6 +20,13 @@ def test_a_number_is_found_from_its_group_and_field(number: int, partitions: int
     field = layout.field(number)
     assert 0 <= field < GROUP
     assert layout.number(layout.group(number), field) == number
+
+
+def test_chunks_are_planned_for_the_bands_of_the_scheme() -> None:
+    usual, many = (Deployment.of(load(given)).index_limits for given in ({}, {"NEARSTREAM_SCHEME": "standard"}))
+    assert usual == IndexLimits()
+    chunks = [new_layout(b"{test:", Shape(), limits, b"").chunks[KeyKind.BAND] for limits in (usual, many)]
+    assert chunks == [83_333, 520_833]
 
 
 @pytest.mark.parametrize(("slots", "servers"), [(2, 2), (4, 2), (4, 4), (16, 4), (24, 3), (64, 16)])

@@ -114,8 +114,7 @@ CHUNKED_KINDS = (*BUCKET_KINDS, KeyKind.REGISTRY)
 
 # Planned fields of a chunk. The server goes through a chunk twice to add a field, and a chunk costs some 60 bytes.
 CHUNK_FIELDS = 48
-# Keys of a usual document.
-USUAL_KEYS = {KeyKind.DIGEST: 1, KeyKind.LINEAGE: 1, KeyKind.BAND: 25, KeyKind.ANCHOR: 40, KeyKind.REGISTRY: 1}
+USUAL_ANCHORS = 40  # of a document
 
 # Formats in the notation of Lua's `struct` library, where numbers may have 5 or 6 bytes.
 LAYOUT_FORMAT = ">c8BI2I2I4I4I4I4I4"  # epoch, `FORMAT`, slots, partitions, count of chunks of each of `CHUNKED_KINDS`
@@ -254,7 +253,8 @@ def shape_of(packed: bytes) -> Shape:
 
 def new_layout(prefix: bytes, shape: Shape, limits: IndexLimits, epoch: bytes) -> StoreLayout:
     """Return the layout of a new index."""
+    usual = {KeyKind.BAND: limits.bands, KeyKind.ANCHOR: USUAL_ANCHORS}
     chunks = {
-        kind: max(1, limits.documents * USUAL_KEYS[kind] // CHUNK_FIELDS // shape.slots) for kind in CHUNKED_KINDS
+        kind: max(1, limits.documents * usual.get(kind, 1) // CHUNK_FIELDS // shape.slots) for kind in CHUNKED_KINDS
     }
     return StoreLayout(prefix, epoch, shape, chunks, limits)
