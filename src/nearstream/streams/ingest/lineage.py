@@ -1,10 +1,9 @@
-"""The default lineage: the canonical form of a URL, under a versioned list of rules."""
+"""The default lineage: the canonical form of a URL, under a list of rules."""
 
 import re
 from urllib.parse import unquote_plus, urljoin, urlsplit
 
-# A change of the rules gives pages another lineage, so it is a new version and belongs in the changelog.
-URL_RULES = 3
+# A change of the rules gives pages another lineage, so it belongs in the changelog.
 TRACKING = frozenset(
     {
         *("gclid", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid", "igshid", "mc_cid", "mc_eid"),

@@ -24,8 +24,6 @@ class IndexState(StrEnum):
     """Whether an index can be trusted."""
 
     READY = "ready"
-    READ_ONLY = "read_only"
-    BEHIND = "behind"
     LOST = "lost"
     REBUILDING = "rebuilding"
 

@@ -15,7 +15,7 @@ from nearstream.streams.relations.sent_novelty import novelty_in_text
 from nearstream.workers.files.source import Refused
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
 from nearstream.workers.redis.server.client import until_answered
 
 
@@ -57,12 +57,9 @@ async def check_signatures(
         IndexLostError: There is no index.
         IndexUnavailableError: Redis did not answer within `wait_seconds`.
     """
-    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
-    try:
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
         for item in signed:
             yield item if isinstance(item, Refused) else await _checked(deployment, index, item, wait_seconds, against)
-    finally:
-        await index.close()
 
 
 async def _checked(

@@ -16,7 +16,7 @@ from nearstream.streams.signing.scheme import Keys, hit_probability
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import index_to_read
 from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
 from nearstream.workers.redis.server.client import until_answered
 
@@ -219,11 +219,8 @@ async def _candidates(
     if earlier.state is None or later.keys is None:
         return None
     address = replace(deployment.index_address(), beside=True)
-    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
-    try:
+    async with index_to_read(address, wait_seconds) as index:
         return (await until_answered(partial(index.neighbours, newcomer), wait_seconds)).candidates
-    finally:
-        await index.close()
 
 
 def _candidate(later: Side, earlier: Side) -> Candidate:

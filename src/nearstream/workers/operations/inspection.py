@@ -6,7 +6,6 @@ The answer comes from the index and the `signatures` topic.
 import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
@@ -20,10 +19,9 @@ from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import index_to_read
 from nearstream.workers.redis.reading.document_facts import DocumentFacts
 from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
-from nearstream.workers.redis.server.client import until_answered
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000
@@ -74,8 +72,7 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
     """
     settings, scheme = deployment.settings, deployment.scheme
     address = replace(deployment.index_address(), beside=True)
-    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
-    try:
+    async with index_to_read(address, wait_seconds) as index:
         facts = await inspect_document(index, document_key)
         record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)
         if facts is None:
@@ -88,8 +85,6 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
             return Inspected(document_key, status, reason, scheme.name, facts)
         buckets = await inspect_buckets(index, scheme.keys(signature, deployment.key), facts.states[0].number)
         return Inspected(document_key, status, "", scheme.name, replace(facts, buckets=buckets), signature)
-    finally:
-        await index.close()
 
 
 async def _record(

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from nearstream.schemas.documents.document import document_key
@@ -15,11 +14,10 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis.index.documents import current_state
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.labelled import labelled_documents
 from nearstream.workers.redis.reading.members import spellings, stored_family
-from nearstream.workers.redis.server.client import until_answered
 
 
 class Target(NamedTuple):
@@ -64,11 +62,8 @@ async def label_documents(
         SettingsError: The index or the topic does not fit the settings.
     """
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
-    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
-    try:
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
         looked_up = [await _look_up(index, target) for target in targets]
-    finally:
-        await index.close()
     given_ms, records = time.time_ns() // 1_000_000, []
     for target, labelled in zip(targets, looked_up, strict=True):
         if labelled.is_new and target.signature is not None:
@@ -96,9 +91,8 @@ async def decide_label(
         SettingsError: The index or the topic does not fit the settings.
     """
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
-    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
-    guards = LabelGuards(index.client, settings.namespace)
-    try:
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
+        guards = LabelGuards(index.client, settings.namespace)
         guard = await guards.read(collection, family)
         if guard is None:
             return None
@@ -113,8 +107,6 @@ async def decide_label(
             await send_all([label_record(topic, document_key(collection, name), None, given_ms) for name in names])
         await guards.forget(collection, family)
         return names
-    finally:
-        await index.close()
 
 
 async def _look_up(index: RedisIndex, target: Target) -> Labelled:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.topics.table import DOCUMENTS
@@ -11,9 +10,8 @@ from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
 from nearstream.workers.redis.reading.inspect import inspect_document
-from nearstream.workers.redis.server.client import until_answered
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,8 @@ async def remove_documents(
         SettingsError: The index or the topic does not fit the settings.
     """
     settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
-    index = await until_answered(partial(RedisIndex.open_to_read, deployment.index_address()), wait_seconds)
-    try:
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
         removed = [Removed(key, await _status(index, key)) for key in (document_key(collection, name) for name in ids)]
-    finally:
-        await index.close()
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
     async with kafka_records.sender(settings, wait_seconds) as send_all:
         await send_all([removal_of(topic, name, collection) for name in ids])

@@ -1,7 +1,6 @@
 """Sign the documents of files, and read signatures that were made elsewhere."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,9 +38,7 @@ class Signed(NamedTuple):
     text: str = ""
 
 
-def sign_files(
-    deployment: Deployment, paths: Iterable[str], passed_over: Counter[str] | None = None
-) -> Iterator[Signed | Refused]:
+def sign_files(deployment: Deployment, paths: Iterable[str]) -> Iterator[Signed | Refused]:
     """Yield the signature of each document of the paths.
 
     It blocks while HTML becomes text.
@@ -49,11 +46,10 @@ def sign_files(
     Args:
         deployment: The deployment whose scheme and key are used.
         paths: Files of any kind that `read` accepts.
-        passed_over: As of `read`.
     """
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
-        for item in read(paths, deployment.key, passed_over, deployment.settings.mail_content):
+        for item in read(paths, deployment.key, mail_content=deployment.settings.mail_content):
             yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
     finally:
         pages.close()

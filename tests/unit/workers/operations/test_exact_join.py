@@ -2,17 +2,16 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import floor
+from math import ceil, floor
 from random import Random
 
 import pytest
 
 from nearstream.workers.operations.audit.exact_join import (
     ExactJoin,
-    last_position,
     longest,
+    may_reach,
     prefix_length,
-    probe_buckets,
 )
 
 NINE_TENTHS, FOUR_FIFTHS = Fraction(9, 10), Fraction(4, 5)
@@ -24,6 +23,17 @@ def letters(text: str) -> list[int]:
 
 def resemblance(one: set[int], other: set[int]) -> Fraction:
     return Fraction(len(one & other), len(one | other))
+
+
+def buckets(size: int, resemblance: Fraction) -> list[tuple[int, int, int]]:
+    """Return what the filters leave: place, place in the other set, length of its suffix."""
+    return [
+        (place, other_place, other_size - other_place)
+        for place in range(1, prefix_length(size, resemblance) + 1)
+        for other_size in range(ceil(resemblance * size), longest(size, resemblance) + 1)
+        for other_place in range(1, prefix_length(other_size, resemblance) + 1)
+        if may_reach(size, place, other_size, other_place, resemblance)
+    ]
 
 
 def test_sets_of_other_sizes_cannot_reach_the_resemblance() -> None:
@@ -40,21 +50,15 @@ def test_prefix_length_is_exact_where_floats_are_not() -> None:
     assert prefix_length(15, Fraction(11, 15) + Fraction(1, 10**9)) == 4
 
 
-def test_positions_are_bounded_as_in_the_source() -> None:
-    assert [last_position(10, place, NINE_TENTHS) for place in (1, 2)] == [2, 1]
-    assert [last_position(12, place, Fraction(3, 4)) for place in (1, 2, 3, 4)] == [5, 3, 2, 1]
-    assert last_position(12, 1, Fraction("0.95")) == 1
-
-
 def test_the_buckets_to_look_into_are_those_of_the_source() -> None:
     """The text of the source misses one of them, its figure has them all."""
     expected = {(1, 7): {1}, (1, 8): {1, 2}, (1, 9): {1, 2, 3}, (1, 10): {1, 2}, (1, 11): {1}}
     expected |= {(2, 7): {1}, (2, 8): {1, 2}, (2, 9): {1}, (3, 7): {1}}
     found: dict[tuple[int, int], set[int]] = {}
-    for place, other_place, suffix in probe_buckets(10, FOUR_FIFTHS):
+    for place, other_place, suffix in buckets(10, FOUR_FIFTHS):
         found.setdefault((place, suffix), set()).add(other_place)
     assert found == expected
-    assert [len(probe_buckets(20, share)) for share in (FOUR_FIFTHS, NINE_TENTHS)] == [61, 14]
+    assert [len(buckets(20, share)) for share in (FOUR_FIFTHS, NINE_TENTHS)] == [61, 14]
 
 
 def test_a_pair_at_the_bound_meets_and_one_below_does_not() -> None:

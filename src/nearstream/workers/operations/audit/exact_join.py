@@ -27,11 +27,6 @@ def longest(size: int, resemblance: Fraction) -> int:
     return floor(size / resemblance)
 
 
-def last_position(size: int, place: int, resemblance: Fraction) -> int:
-    """Return the last position of the symbol at `place` in the other set, counted from 1."""
-    return floor((size * (1 - resemblance) - place + 1 + resemblance) / resemblance)
-
-
 def may_reach(size: int, place: int, other_size: int, other_place: int, resemblance: Fraction) -> bool:
     """Return whether two sets can reach a resemblance.
 
@@ -40,17 +35,6 @@ def may_reach(size: int, place: int, other_size: int, other_place: int, resembla
     """
     shared = 1 + min(size - place, other_size - other_place)
     return shared * resemblance.denominator >= resemblance.numerator * (size + other_size - shared)
-
-
-def probe_buckets(size: int, resemblance: Fraction) -> list[tuple[int, int, int]]:
-    """Return the buckets to look into: place, place in the other set, length of its suffix."""
-    return [
-        (place, other_place, other_size - other_place)
-        for place in range(1, prefix_length(size, resemblance) + 1)
-        for other_size in range(ceil(resemblance * size), longest(size, resemblance) + 1)
-        for other_place in range(1, prefix_length(other_size, resemblance) + 1)
-        if may_reach(size, place, other_size, other_place, resemblance)
-    ]
 
 
 class _Posting(NamedTuple):

@@ -1,7 +1,9 @@
 """The shared index on Redis or Valkey. `redis/server/layout.py` describes what it stores."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from nearstream.streams.matching.details import FamilyDetails, details_of
@@ -12,7 +14,7 @@ from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.redis.index.opening import check
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import Caller, Client, ask, connect, connect_to_ask
+from nearstream.workers.redis.server.client import Caller, Client, ask, connect, connect_to_ask, until_answered
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.layout import COVER_FIELD, EPOCH_BYTES, NO_LEASE, KeyKind, StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
@@ -253,3 +255,19 @@ class Lane:
                 await self._index.reopen()
         self._begin()
         raise IndexReplacedError("the index was replaced")
+
+
+@asynccontextmanager
+async def index_to_read(address: IndexAddress, wait_seconds: float) -> AsyncIterator[RedisIndex]:
+    """Open an index read-only as soon as the server answers, and close it in the end.
+
+    Raises:
+        SettingsError: The scheme or the key do not fit, or another release made the index.
+        IndexLostError: There is no index.
+        IndexUnavailableError: The server did not answer within `wait_seconds`.
+    """
+    index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
+    try:
+        yield index
+    finally:
+        await index.close()
