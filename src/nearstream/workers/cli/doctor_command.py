@@ -5,8 +5,8 @@ import asyncio
 
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.checks import Grade
 from nearstream.workers.operations.doctor import examine
+from nearstream.workers.operations.doctor_checks import Grade
 from nearstream.workers.operations.terminal import print_json, print_line
 from nearstream.workers.pipeline.deployment import Deployment
 

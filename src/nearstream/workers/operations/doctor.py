@@ -19,13 +19,13 @@ from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
 from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.kafka.topics import TopicState
-from nearstream.workers.operations.checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
+from nearstream.workers.operations.doctor_checks import Check, Grade, clock, memory, persistence, records_ahead, signer
 from nearstream.workers.operations.redis_servers import server
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.index.opening import check as check_server
+from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 from nearstream.workers.redis.reading.stats import CROWDED, mean_fields
 from nearstream.workers.redis.server.address import Connection, IndexAddress
@@ -265,7 +265,7 @@ async def _opened(address: IndexAddress) -> RedisIndex:
     Whether the topic has as many is found out by the record of the deployment.
     """
     async with open_client(address.connection) as client:
-        await check_server(client, address, may_create=False)
+        await check_requirements(client, address, may_create=False)
     index = await RedisIndex.open_to_read(address)
     try:
         stored = index.layout.shape

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nearstream.workers.operations.checks import Check, Grade
+from nearstream.workers.operations.doctor_checks import Check, Grade
 
 TESTED, REFUSED = "tested", "does not work"
 # The rows of the table in docs/operations.md that a server can be told to belong to.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.workers.config.settings import load
-from nearstream.workers.operations import checks
+from nearstream.workers.operations import doctor_checks
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.worker import composition as worker
 
@@ -61,9 +61,9 @@ def test_no_other_module_asks_whether_c_is_installed() -> None:
 
 
 def test_doctor_and_the_log_of_a_worker_warn(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(checks, "NATIVE_FAULT", "built from other sources")
-    check = checks.signer("numpy")
-    assert (check.grade, check.subject) == (checks.Grade.WARN, "signer")
+    monkeypatch.setattr(doctor_checks, "NATIVE_FAULT", "built from other sources")
+    check = doctor_checks.signer("numpy")
+    assert (check.grade, check.subject) == (doctor_checks.Grade.WARN, "signer")
     assert "pip install -e ." in check.detail
     with caplog.at_level(logging.WARNING):
         worker._log_start(Deployment.of(load({})), "sign")
@@ -71,5 +71,5 @@ def test_doctor_and_the_log_of_a_worker_warn(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_where_nothing_is_wrong_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "NATIVE_FAULT", "")
-    assert checks.signer("numpy").grade is checks.Grade.OK
+    monkeypatch.setattr(doctor_checks, "NATIVE_FAULT", "")
+    assert doctor_checks.signer("numpy").grade is doctor_checks.Grade.OK

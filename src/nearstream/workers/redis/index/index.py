@@ -11,7 +11,7 @@ from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Call, Position, Store
-from nearstream.workers.redis.index.opening import check
+from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import Caller, Client, ask, connect, connect_to_ask, until_answered
@@ -68,7 +68,7 @@ class RedisIndex:
         shape = address.shape(partitions)
         client = connect(address.connection)
         try:
-            await check(client, address, may_create=may_create)
+            await check_requirements(client, address, may_create=may_create)
             layout = await open_store(client, address.prefix, shape, address.limits, may_create=may_create)
         except BaseException:
             await client.aclose()

@@ -10,7 +10,7 @@ from nearstream.streams.store.limits import HOUR_MS, IndexUnavailableError
 from nearstream.streams.store.messages import Cover, Join
 from nearstream.streams.store.store import Call, Position, Store, Transport
 from nearstream.workers.redis.index.index import Lane, RedisIndex
-from nearstream.workers.redis.index.opening import check
+from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import connect
 from nearstream.workers.redis.server.layout import LEASE_BYTES
@@ -66,7 +66,7 @@ class IndexRebuild:
         shape = address.shape(partitions)
         client, lease, lease_ms = connect(address.connection), os.urandom(LEASE_BYTES), int(lease_seconds * 1000)
         try:
-            await check(client, address, may_create=True)
+            await check_requirements(client, address, may_create=True)
             layout = await begin_rebuild(client, address.prefix, shape, address.limits, lease=lease, lease_ms=lease_ms)
         except BaseException:
             await client.aclose()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.operations.checks import Grade, clock, memory, persistence, records_ahead
+from nearstream.workers.operations.doctor_checks import Grade, clock, memory, persistence, records_ahead
 from nearstream.workers.operations.redis_servers import KNOWN, server
 
 GIB = 1 << 30

@@ -10,7 +10,7 @@ from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import NearDuplicate, Retraction, is_void
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
-EXAMPLES = Path(__file__).parents[3] / "schemas" / "examples"
+EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 

@@ -17,7 +17,7 @@ _DEADLINE_SECONDS = 5
 _LARGEST_BUCKET = 4_096
 
 
-async def check(client: Client, address: IndexAddress, *, may_create: bool) -> None:
+async def check_requirements(client: Client, address: IndexAddress, *, may_create: bool) -> None:
     """Refuse a server, rights, a scheme or a key that do not fit.
 
     If `may_create` is true, a new scheme is added to the namespace.
