@@ -23,8 +23,7 @@ from benchmarks.texts import texts
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.topics.codec import (
     decode_document,
-    encode_document,
-    encode_event,
+    encode_json,
     encode_signature,
     event_headers,
 )
@@ -93,19 +92,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measured(effort: Effort) -> dict[str, Any]:
     """Return microseconds by step, and the gates."""
     document = _document("a", texts(_SIZE)[0])
-    value, scheme = encode_document(document), preset(DEFAULT_LABEL, _KEY)
+    value, scheme = encode_json(document), preset(DEFAULT_LABEL, _KEY)
     signer, event = Signer(scheme, _KEY), _event(scheme, document)
     signature, record = signer.sign(document), _as_record(event)
     steps: dict[str, Callable[[object], object]] = {
         "decode a document": lambda _: decode_document(value),
         "decode a document, Faust": lambda _: FaustDocument.loads(value),
-        "encode an event": lambda _: encode_event(event),
+        "encode an event": lambda _: encode_json(event),
         "encode an event, Faust": lambda _: record.dumps(),
         "headers of an event": lambda _: event_headers(event, _SENT_AT),
         "headers of an event, SDK": lambda _: to_binary_event(_cloud_event(event)),
         "messages of a document": lambda _: (
             decode_document(value),
-            encode_event(event),
+            encode_json(event),
             event_headers(event, _SENT_AT),
         ),
         "sign a document": lambda _: signer.sign(document),

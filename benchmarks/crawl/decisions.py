@@ -21,7 +21,7 @@ from benchmarks.speed.measure import positive
 from benchmarks.stream.prose import Prose, sources
 from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Overlap, PairEvent
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
@@ -109,7 +109,7 @@ class Crawl:
         false = [pair for pair in pairs if self.originals[pair.newer.lineage] != self.originals[pair.older.lineage]]
         self.counts["false"] += len(false)
         self.counts["overlaps"] += sum(isinstance(pair, Overlap) for pair in false)
-        self.counts["bytes"] += sum(len(encode_event(event)) for event in pairs)
+        self.counts["bytes"] += sum(len(encode_json(event)) for event in pairs)
 
 
 async def measure(content: str, count: int, seed: int, footer_words: int) -> dict[str, Figures | Compared]:

@@ -10,7 +10,7 @@ from itertools import islice
 from benchmarks.quality.scoring import Figures
 from nearstream.schemas.documents.document import Document, document_key
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import encode_event, event_headers
+from nearstream.schemas.topics.codec import encode_json, event_headers
 from nearstream.schemas.verdicts.events import PairEvent, Retraction, subject_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -73,7 +73,7 @@ class Fed:
         """Return the bytes of all records that a worker sends: keys, values and headers."""
         total = 0
         for event in (*self.verdicts.values(), *self.events):
-            total += len(document_key(event.collection, subject_of(event))) + len(encode_event(event))
+            total += len(document_key(event.collection, subject_of(event))) + len(encode_json(event))
             total += sum(len(name) + len(value or b"") for name, value in event_headers(event, _BEGIN, None))
         return total
 

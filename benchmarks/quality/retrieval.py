@@ -31,7 +31,7 @@ from benchmarks.quality.scoring import Figures
 from benchmarks.quality.strata import LONG_CHARACTERS, strata
 from benchmarks.speed.measure import positive
 from benchmarks.storing import add_option, new_store, through
-from nearstream.schemas.topics.codec import encode_event, encode_signature
+from nearstream.schemas.topics.codec import encode_json, encode_signature
 from nearstream.schemas.verdicts.events import PairEvent, Retraction, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.matcher import Matcher
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with through(options.through):
         done, figures = report(pairs, texts, options)
     if options.events:
-        options.events.write_bytes(b"".join(encode_event(event) + b"\n" for event in done.events.values()))
+        options.events.write_bytes(b"".join(encode_json(event) + b"\n" for event in done.events.values()))
     print(json.dumps(figures, indent=1))
     return 0
 

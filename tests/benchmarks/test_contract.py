@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import contract
 from benchmarks.texts import texts
-from nearstream.schemas.topics.codec import decode_event, encode_document
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.verdicts.events import NearDuplicate
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 
@@ -23,7 +23,7 @@ def test_every_figure_is_measured_and_a_signature_is_smaller_than_its_json(capsy
 
 def test_both_sides_hold_the_same_values() -> None:
     document = contract._document("a", texts("en-1")[0])
-    read = contract.FaustDocument.loads(encode_document(document))
+    read = contract.FaustDocument.loads(encode_json(document))
     assert (read.id, read.text, read.observed_at, read.labels) == (
         "a",
         document.text,

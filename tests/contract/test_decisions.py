@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from nearstream.schemas.topics.codec import encode_decision
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.streams.deciding.decider import Decisions
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
@@ -77,5 +77,5 @@ async def test_what_the_first_release_stored_is_read(redis_url: str, request: py
         store = DecisionStore(client, address.namespace)
         made = decision(PAGE, "keep", 1)
         key = store._key("default", PAGE)
-        await ask(client, "SET", key, encode_decision(made) + b"\n\x01\n", "EX", decisions.KEPT_SECONDS)
+        await ask(client, "SET", key, encode_json(made) + b"\n\x01\n", "EX", decisions.KEPT_SECONDS)
         assert await store.read_state("default", PAGE) == PageState(made, parts=b"\x01\n")

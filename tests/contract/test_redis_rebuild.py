@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from nearstream.schemas.documents.document import to_milliseconds
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.counterpart import Newcomer
 from nearstream.streams.matching.family import FamilyFacts
@@ -74,7 +74,7 @@ def ends(batch: Sequence[Arrival]) -> list[Position]:
 
 
 def said(found: Sequence[Matched]) -> list[bytes]:
-    return [encode_event(each) for one in found for each in (*filter(None, [one.verdict]), *one.events)]
+    return [encode_json(each) for one in found for each in (*filter(None, [one.verdict]), *one.events)]
 
 
 async def seen(index: RedisIndex, arrival: Arrival) -> Neighbours:

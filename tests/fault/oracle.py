@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import InvalidMessageError, encode_event
+from nearstream.schemas.topics.codec import InvalidMessageError, encode_json
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.workers.config.settings import Settings
@@ -100,8 +100,8 @@ async def _match(job: Embedded, arrival: Arrival, outcome: Expected) -> set[str]
     """Match an arrival, keep its results and return the ids of its verdicts."""
     (matched,) = await job.matcher.match_all([arrival])
     results = outcome.retractions if arrival.signature is None else outcome.events
-    results.update((event.event_id, encode_event(event)) for event in matched.events)
+    results.update((event.event_id, encode_json(event)) for event in matched.events)
     if matched.verdict is None:
         return set()
-    outcome.verdicts[matched.verdict.event_id] = encode_event(matched.verdict)
+    outcome.verdicts[matched.verdict.event_id] = encode_json(matched.verdict)
     return {matched.verdict.event_id}

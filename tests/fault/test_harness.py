@@ -17,7 +17,7 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
@@ -94,7 +94,7 @@ def saying(found: Read, verdict: DocumentVerdict, *, repeated: bool = False) -> 
     """Return the records with this verdict in place of the one with its id, or behind it."""
     told = list(found.verdicts)
     place = next(number for number, (name, _) in enumerate(told) if name == verdict.event_id)
-    new = verdict.event_id, told[place][1]._replace(value=encode_event(verdict))
+    new = verdict.event_id, told[place][1]._replace(value=encode_json(verdict))
     return replace(found, verdicts=[*told[: place + repeated], new, *told[place + 1 :]])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.matching.arriving import pack_keys
@@ -130,7 +130,7 @@ async def true_events(
     for event_id, value in dict(found).items():
         named = [each for place in places_of(json.loads(value)) if (each := signatures.get(place))]
         said = await _said(deployment, named, meet=False) or await _said(deployment, named, meet=True)
-        true.update((event.event_id, encode_event(event)) for event in said if event.event_id == event_id)
+        true.update((event.event_id, encode_json(event)) for event in said if event.event_id == event_id)
     return true
 
 

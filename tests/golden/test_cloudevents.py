@@ -13,7 +13,7 @@ from cloudevents.core.formats.json import JSONFormat
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.topics.codec import decode_alert, decode_event, encode_alert, encode_event, event_headers
+from nearstream.schemas.topics.codec import decode_alert, decode_event, encode_json, event_headers
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
@@ -39,11 +39,7 @@ def renamed(kind: str, document_id: str) -> Event | Alert:
 def parsed(event: Event | Alert, key: str, headers: Sequence[tuple[str, bytes | None]]) -> BaseCloudEvent:
     values = {name: value for name, value in headers if value is not None}
     assert len(values) == len(headers)
-    return from_kafka(KafkaMessage(values, key.encode(), encoded(event)), JSONFormat())
-
-
-def encoded(event: Event | Alert) -> bytes:
-    return encode_alert(event) if isinstance(event, Alert) else encode_event(event)
+    return from_kafka(KafkaMessage(values, key.encode(), encode_json(event)), JSONFormat())
 
 
 @pytest.mark.parametrize("document_id", IDS)
@@ -61,7 +57,7 @@ def test_the_cloudevents_sdk_parses_every_event(kind: str, document_id: str) -> 
     assert read.get_datacontenttype() == "application/json"
     assert read.get_extension("scheme") == event.scheme
     assert read.get_extension("partitionkey") == key
-    assert read.get_data() == json.loads(encoded(event))
+    assert read.get_data() == json.loads(encode_json(event))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
-from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.topics.table import (
     ALERTS,
     ALL,
@@ -90,7 +90,7 @@ def test_the_largest_event_has_the_size_that_the_page_says(kind: str) -> None:
         largest = replace(event, **fields, collection="a" * 63, of=of, family=replace(event.family, founder=of))
     told = re.search(r"An event has 1 to 2 KB as a rule, and at most (\d+) KiB", (ROOT / "docs/events.md").read_text())
     assert told
-    assert len(encode_event(largest)) < int(told[1]) * 1024 < EVENT_TOPICS[0].max_message_bytes
+    assert len(encode_json(largest)) < int(told[1]) * 1024 < EVENT_TOPICS[0].max_message_bytes
 
 
 def test_a_signature_of_the_largest_size_fits_its_topic() -> None:

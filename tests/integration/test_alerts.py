@@ -11,7 +11,7 @@ import msgspec
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.alerts.silence import Silence, silence_key
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.codec import decode_alert, encode_alert
+from nearstream.schemas.topics.codec import decode_alert, encode_json
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.kafka.lag import PartitionLag
@@ -116,7 +116,7 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
             # A redelivery of all records restates what was told.
             again = alerting(deployment, client)
             restated = [*await again.decide(verdicts), *await again.count_letters(letters)]
-            assert {sent.value for sent in restated} == {encode_alert(alert) for alert in told.values()}
+            assert {sent.value for sent in restated} == {encode_json(alert) for alert in told.values()}
             await ends_by_silence(again)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS
 from nearstream.schemas.verdicts.events import RELATIONS, kind_of
 from nearstream.workers.files.source import Item
@@ -73,7 +73,7 @@ async def of_one_process(deployment: LocalDeployment) -> set[bytes]:
     outcomes = [outcome async for outcome in job.outcomes(Item("", record) for record in records)]
     told = [event for each in outcomes for event in (each.verdict, *each.events) if event]
     assert {kind_of(event) for event in told} >= {*RELATIONS, "verdict", "retraction"}
-    return {encode_event(event) for event in told}
+    return {encode_json(event) for event in told}
 
 
 @pytest.mark.timeout(4 * WITHIN_SECONDS)

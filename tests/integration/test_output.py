@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
-from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.topics.dead_letter import dead_id
 from nearstream.schemas.topics.table import DOCUMENTS, VERSIONS
 from tests.support.commands import COMMANDS
@@ -51,7 +51,7 @@ async def hostile(
             await deployment.send([ProducerRecord(topic, raw, raw, []), ProducerRecord(topic, raw, raw, headers)])
             await deployment.drained()
         (event,) = {event.event_id: event for event in await deployment.events()}.values()
-        lying = json.loads(encode_event(event)) | {"low_confidence": [HOSTILE[:64]], "rule": HOSTILE[:64]}
+        lying = json.loads(encode_json(event)) | {"low_confidence": [HOSTILE[:64]], "rule": HOSTILE[:64]}
         decode_event(json.dumps(lying).encode())
         events = deployment.topic(VERSIONS)
         unknown = [lying | {"event_id": HOSTILE}, {"type": HOSTILE}]

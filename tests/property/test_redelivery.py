@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -65,7 +65,7 @@ async def told(
             (matched,) = await matcher.match_all([arrival])
             said = matched.verdict
             assert said is not None
-            verdicts.add(encode_event(said))
+            verdicts.add(encode_json(said))
             families.add((said.event_id, said.verdict, said.family.id))
             events |= {event.event_id for event in matched.events}
         done[part] = end

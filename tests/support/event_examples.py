@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import decode_document, encode_event, encode_signature
+from nearstream.schemas.topics.codec import decode_document, encode_json, encode_signature
 from nearstream.schemas.verdicts.events import RELATIONS, Event, kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
@@ -39,7 +39,7 @@ def made() -> dict[str, bytes]:
     signature = next(each for each in signatures if each.id == "p-0312")
     events = asyncio.run(_matched(signatures))
     return {"signature.msgpack": encode_signature(signature)} | {
-        f"{kind}.json": encode_event(next(each for each in events if kind_of(each) == kind))
+        f"{kind}.json": encode_json(next(each for each in events if kind_of(each) == kind))
         for kind in ("verdict", *RELATIONS)
     }
 

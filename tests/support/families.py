@@ -6,7 +6,7 @@ from random import Random
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import PairEvent
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.arriving import Arrival
@@ -92,8 +92,8 @@ def pair_events(matched: Sequence[Matched]) -> list[PairEvent]:
 
 def lines(matched: Matched) -> list[bytes]:
     """Return what is sent, byte for byte."""
-    said = [] if matched.verdict is None else [encode_event(matched.verdict)]
-    return [*said, *map(encode_event, matched.events)]
+    said = [] if matched.verdict is None else [encode_json(matched.verdict)]
+    return [*said, *map(encode_json, matched.events)]
 
 
 def partition(families: dict[str, int]) -> set[frozenset[str]]:

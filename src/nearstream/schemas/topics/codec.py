@@ -166,37 +166,9 @@ def reason_of(field: str) -> Reason:
     return _REASON_OF_PATH.get(field, Reason.INVALID_MESSAGE)
 
 
-def encode_document(document: Document) -> bytes:
-    """Encode a document as JSON, leaving out the defaults."""
-    return _JSON.encode(document)
-
-
-def encode_decision(decision: Decision) -> bytes:
-    """Encode a decision as JSON. Equal decisions give equal bytes."""
-    return _JSON.encode(decision)
-
-
-def encode_alert(alert: Alert) -> bytes:
-    """Encode an alert as JSON with `type` first. Equal alerts give equal bytes."""
-    return _JSON.encode(alert)
-
-
-def encode_label(label: Label) -> bytes:
-    """Encode a label as JSON. Equal labels give equal bytes."""
-    return _JSON.encode(label)
-
-
-def encode_label_change(change: LabelChange) -> bytes:
-    """Encode the change of a label as JSON with `type` first. Equal changes give equal bytes."""
-    return _JSON.encode(change)
-
-
-def encode_event(event: Event) -> bytes:
-    """Encode an event as JSON with `type` first.
-
-    Equal events give equal bytes.
-    """
-    return _JSON.encode(event)
+def encode_json(message: Document | Event | Decision | Alert | Label | LabelChange) -> bytes:
+    """Encode a message as JSON, with `type` first if it has one. Equal messages give equal bytes."""
+    return _JSON.encode(message)
 
 
 def encode_signature(signature: Signature) -> bytes:

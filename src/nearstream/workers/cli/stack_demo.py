@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.codec import encode_document
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.topics.table import ALL, DOCUMENTS
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.settings import Settings
@@ -172,7 +172,7 @@ def _record(topic: str, happening: Happening) -> ProducerRecord:
     """Return what happens as a record of `documents`, observed when it is sent."""
     if happening.document is not None:
         document = replace_fields(happening.document, observed_at=None)
-        return ProducerRecord(topic, (document.id or "").encode(), encode_document(document), [])
+        return ProducerRecord(topic, (document.id or "").encode(), encode_json(document), [])
     if happening.unreadable:
         return ProducerRecord(topic, None, happening.unreadable, [])
     collection, _, name = happening.removed.partition("/")

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.live.state import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
-from nearstream.schemas.topics.codec import encode_event
+from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.kafka.lag import PartitionLag
@@ -89,7 +89,7 @@ class Feed:
         elif isinstance(event, Retraction):
             self._growth.remove(event.collection, event.document_id)
         detected = msgspec.json.encode(from_milliseconds(at_ms))
-        data = encode_event(event)[:-1] + b',"detected_at":' + detected + b"}"
+        data = encode_json(event)[:-1] + b',"detected_at":' + detected + b"}"
         self.ring.append(event.event_id, event.collection, data)
 
     def state(self, collection: str) -> LiveState:

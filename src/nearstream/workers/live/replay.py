@@ -10,7 +10,7 @@ from functools import partial
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import decode_alert, encode_event
+from nearstream.schemas.topics.codec import decode_alert, encode_json
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
@@ -126,7 +126,7 @@ class Replay:
             if event is not None:
                 self.feed.add(event, at_ms)
         if matched.verdict is not None:
-            record = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_event(matched.verdict), [])
+            record = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_json(matched.verdict), [])
             self._alert(await self._alerting.decide([record]))
 
     async def _refuse(self, happening: Happening) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_alert, event_headers
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json, event_headers
 from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
@@ -258,7 +258,7 @@ class Alerting:
 
     def _record(self, alert: Alert) -> ProducerRecord:
         key = f"{alert.collection}/{alert.name}/{alert.subject}".encode()
-        return ProducerRecord(self.topic, key, encode_alert(alert), event_headers(alert, datetime.now(UTC)))
+        return ProducerRecord(self.topic, key, encode_json(alert), event_headers(alert, datetime.now(UTC)))
 
 
 def _family(verdict: DocumentVerdict) -> Subject:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, page_facts
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_decision
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json
 from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
@@ -72,7 +72,7 @@ class Deciding:
         return await self.decider.after_removal(event) if isinstance(event, Retraction) else []
 
     def _record(self, said: Said) -> ProducerRecord:
-        value = None if said.decision is None else encode_decision(said.decision)
+        value = None if said.decision is None else encode_json(said.decision)
         headers: Headers = [] if value is None else [("content-type", b"application/json")]
         key = f"{said.collection}/{said.name}".encode("utf-8", "surrogatepass")
         return ProducerRecord(self.topic, key, value, headers)

@@ -20,8 +20,7 @@ from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.labels.label_change import LabelChange, label_change_id
 from nearstream.schemas.topics.codec import (
     InvalidMessageError,
-    encode_event,
-    encode_label_change,
+    encode_json,
     event_headers,
     origin_header,
 )
@@ -240,7 +239,7 @@ class Matching:
         )
         topic, record_key = self.topic_prefix + LABELS_CHANGED.name, f"{collection}/{family.family_id}".encode()
         headers = event_headers(change, datetime.now(UTC))
-        return [ProducerRecord(topic, record_key, encode_label_change(change), headers)]
+        return [ProducerRecord(topic, record_key, encode_json(change), headers)]
 
     def _sent(self, matched: Matched) -> Sequence[Event]:
         """Count a verdict, and return it if it is to be sent, then the other events."""
@@ -282,7 +281,7 @@ class Matching:
         headers = event_headers(event, datetime.now(UTC), traceparent(passed_on))
         if isinstance(event, DocumentVerdict):
             headers += page_headers(page_facts(passed_on))
-        value = encode_event(event)
+        value = encode_json(event)
         return [
             ProducerRecord(self.topic_prefix + topic.name, key, value, headers) for topic in topics_of(kind_of(event))
         ]

@@ -9,7 +9,7 @@ from nearstream.schemas.documents.document import ID_PATTERN, NAME_PATTERN, YEAR
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label, label_key, labelled_document
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_label, decode_signature, encode_label, origin_of
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_label, decode_signature, encode_json, origin_of
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matching.arriving import Arrival
@@ -24,7 +24,7 @@ def label_record(topic: str, document_key: str, label: Label | None, given_ms: i
 
     Its key is another one than that of the document, so that compaction keeps both.
     """
-    value = None if label is None else encode_label(label)
+    value = None if label is None else encode_json(label)
     return ProducerRecord(topic, label_key(document_key).encode(), value, [], given_ms)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace as replace_fields
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.event_id import DocumentState, event_id
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import decode_event, encode_event
+from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.verdicts.events import (
     RELATIONS,
     Containment,
@@ -96,7 +96,7 @@ async def test_each_relation_becomes_its_event() -> None:
         ("d", "b"): "near_duplicate",
         ("d", "c"): "containment",
     }
-    assert all(decode_event(encode_event(event)) == event for event in events)
+    assert all(decode_event(encode_json(event)) == event for event in events)
     of_families = await told(arrivals, IndexLimits())
     assert [(event.newer.id, event.older.id) for event in of_families if not isinstance(event, Retraction)] == [
         ("b", "a"),
@@ -460,7 +460,7 @@ async def test_without_an_ld_signature_events_leave_out_its_numbers() -> None:
     ]
     events = [event for state in states for event in (await one.match(signer.sign(state))).events]
     assert kinds(events) == ["version"]
-    told_fields = msgspec.json.decode(encode_event(events[0]))
+    told_fields = msgspec.json.decode(encode_json(events[0]))
     assert set(told_fields["evidence"]) == {"keys", "resemblance"}
     assert not {"added", "removed", "new_spans", "new_spans_omitted"} & set(told_fields)
 

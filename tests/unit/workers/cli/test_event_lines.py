@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import decode_event, encode_event, event_headers
+from nearstream.schemas.topics.codec import decode_event, encode_json, event_headers
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.event_lines import arrival_object, line, print_arrival
@@ -46,7 +46,7 @@ def named(kind: str, newer_id: str, older_id: str = "") -> Event:
 
 def arrival(event: Event) -> Arrival:
     """The event as a worker sends it."""
-    record = ConsumerRecord("events", 1, 7, 0, None, encode_event(event), event_headers(event, DETECTED))
+    record = ConsumerRecord("events", 1, 7, 0, None, encode_json(event), event_headers(event, DETECTED))
     return Arrival(record, event)
 
 
@@ -160,7 +160,7 @@ def test_an_event_of_a_scheme_without_ld_signature_is_told_without_its_numbers()
 def test_json_is_the_event_with_the_time_of_its_detection(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_json(arrival_object(arrival(example(kind))))
     (text,) = capsys.readouterr().out.splitlines()
-    expected = {**json.loads(encode_event(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
+    expected = {**json.loads(encode_json(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
     assert json.loads(text) == expected
     assert list(json.loads(text)) == list(expected)
 
@@ -184,7 +184,7 @@ def test_s16_json_is_one_line_that_a_terminal_does_not_obey(
 def test_without_a_readable_time_the_detection_is_unknown(time: bytes | None) -> None:
     event = example("version")
     headers = [] if time is None else [("ce_time", time)]
-    found = Arrival(ConsumerRecord("events", 1, 7, 0, None, encode_event(event), headers), event)
+    found = Arrival(ConsumerRecord("events", 1, 7, 0, None, encode_json(event), headers), event)
     assert arrival_object(found)["detected_at"] is None
 
 
