@@ -19,7 +19,18 @@ from nearstream.schemas.checks.check import (
 from nearstream.schemas.checks.members import FamilyMembers
 from nearstream.schemas.documents.document import Document
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
-from nearstream.workers.http.openapi_parts import REFUSALS, TOKEN, Json, header, in_path, in_query, reference, response
+from nearstream.workers.http.openapi_parts import (
+    REFUSALS,
+    Json,
+    error,
+    header,
+    in_path,
+    in_query,
+    operation,
+    reference,
+    response,
+    text,
+)
 
 DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
 LABEL_PATH, LABELLED_PATH = "/v1/label", "/v1/label/{collection}/{id}"
@@ -44,10 +55,11 @@ _ANSWERS = (
     ),
     *LIVE_MESSAGES,
 )
-_DOCUMENT_IN_PATH = [
+_DOCUMENT_IN_PATH = (
     in_path("collection", "The tenant."),
     in_path("id", "The id, percent-encoded. It may contain slashes."),
-]
+)
+_REFUSED = "400 401 403 429 431 500"  # without a body
 
 
 def description() -> Json:
@@ -96,177 +108,119 @@ def _schemas() -> Json:
 
 
 def _check() -> Json:
-    text = {"schema": {"type": "string"}}
-    return {
-        "operationId": "check",
-        "summary": "Say what a document is to those in the index, and add it only if asked to",
-        "security": TOKEN,
-        "parameters": [
-            {
-                "name": "learn",
-                "in": "query",
-                "description": "1: the document is handed to the workers too, which add it to the index.",
-                "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
-            },
-            {
-                "name": "bare",
-                "in": "query",
-                "description": "1: the answer is only whether there is a related document.",
-                "schema": {"type": "string", "enum": ["0", "1"], "default": "0"},
-            },
-            header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
-            header("nearstream-id", "The id of a text or page."),
-            header("nearstream-observed-at", "When a text or page was observed, with time zone."),
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {
-                "message/rfc822": {"schema": {"type": "string", "contentMediaType": "message/rfc822"}},
-                "text/plain": text,
-                "text/html": text,
-                "application/json": {"schema": reference(Document)},
-                "application/vnd.nearstream.signature": {"schema": {"type": "array"}},
-            },
-        },
-        "responses": {
+    described = operation(
+        "check",
+        "Say what a document is to those in the index, and add it only if asked to",
+        {
             "200": {
                 "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
                 "content": {"application/json": {"schema": {"anyOf": [reference(CheckAnswer), reference(BareAnswer)]}}},
             },
-            "503": response("With `bare`: there is no answer. Ask again after `Retry-After`.", ApiError),
-            **{status: response(meaning, ApiError) for status, meaning in REFUSALS.items()},
+            "503": error("With `bare`: there is no answer. Ask again after `Retry-After`."),
         },
+        _switch("learn", "1: the document is handed to the workers too, which add it to the index."),
+        _switch("bare", "1: the answer is only whether there is a related document."),
+        header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
+        header("nearstream-id", "The id of a text or page."),
+        header("nearstream-observed-at", "When a text or page was observed, with time zone."),
+        takes=Document,
+        refused=" ".join(REFUSALS),
+    )
+    described["requestBody"]["content"] |= {
+        "message/rfc822": {"schema": {"type": "string", "contentMediaType": "message/rfc822"}},
+        "text/plain": {"schema": {"type": "string"}},
+        "text/html": {"schema": {"type": "string"}},
+        "application/vnd.nearstream.signature": {"schema": {"type": "array"}},
     }
+    return described
+
+
+def _switch(name: str, meaning: str) -> Json:
+    schema = {"type": "string", "enum": ["0", "1"], "default": "0"}
+    return {"name": name, "in": "query", "description": meaning, "schema": schema}
 
 
 def _skip() -> Json:
-    return {
-        "operationId": "skip",
-        "summary": "Say whether a crawler need not fetch a page now",
-        "security": TOKEN,
-        "parameters": [
-            in_query("url", "The page, percent-encoded.", required=True),
-            in_query("collection", "The tenant, by default `default`."),
-        ],
-        "responses": {"200": response("The answer, also if it is degraded.", SkipAnswer), **_without_body()},
-    }
+    return operation(
+        "skip",
+        "Say whether a crawler need not fetch a page now",
+        {"200": response("The answer, also if it is degraded.", SkipAnswer)},
+        in_query("url", "The page, percent-encoded.", required=True),
+        in_query("collection", "The tenant, by default `default`."),
+        refused=_REFUSED,
+    )
 
 
 def _cdx() -> Json:
-    lines = {"schema": {"type": "string"}}
-    return {
-        "operationId": "cdx",
-        "summary": "Return the CDX line of the content that a URL had at its last fetch",
-        "security": TOKEN,
-        "parameters": [
-            in_query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
-            in_query("collection", "The tenant, by default `default`."),
-            in_query("fl", "Names of fields, by default all, separated by commas."),
-            in_query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
-            in_query("header", "`1`: the header of a CDX file comes first."),
-            in_query("limit", "It is ignored: there is at most one line."),
-        ],
-        "responses": {
-            "200": {
-                "description": "One line, or none, also if Redis does not answer.",
-                "content": {"text/plain": lines},
-            },
-            **_without_body(),
-        },
-    }
+    return operation(
+        "cdx",
+        "Return the CDX line of the content that a URL had at its last fetch",
+        {"200": text("One line, or none, also if Redis does not answer.", "text/plain")},
+        in_query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
+        in_query("collection", "The tenant, by default `default`."),
+        in_query("fl", "Names of fields, by default all, separated by commas."),
+        in_query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
+        in_query("header", "`1`: the header of a CDX file comes first."),
+        in_query("limit", "It is ignored: there is at most one line."),
+        refused=_REFUSED,
+    )
 
 
 def _remove() -> Json:
-    return {
-        "operationId": "remove",
-        "summary": "Hand the removal of a document to the workers",
-        "security": TOKEN,
-        "parameters": _DOCUMENT_IN_PATH,
-        "responses": _confirmed(Removal),
-    }
+    summary = "Hand the removal of a document to the workers"
+    return operation("remove", summary, _confirmed(Removal), *_DOCUMENT_IN_PATH, refused=_REFUSED)
 
 
 def _label() -> Json:
-    return {
-        "operationId": "label",
-        "summary": "Say that a document is spam or ham, which counts for all of its family",
-        "security": TOKEN,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": reference(LabelRequest)}}},
-        "responses": {
-            **_confirmed(Labelled, "408", "413"),
-            "409": response("The index does not have the document.", UnknownDocument),
-        },
-    }
+    return operation(
+        "label",
+        "Say that a document is spam or ham, which counts for all of its family",
+        {**_confirmed(Labelled), "409": response("The index does not have the document.", UnknownDocument)},
+        takes=LabelRequest,
+        refused=f"{_REFUSED} 408 413",
+    )
 
 
 def _unlabel() -> Json:
-    return {
-        "operationId": "unlabel",
-        "summary": "Take back the label of a document",
-        "security": TOKEN,
-        "parameters": _DOCUMENT_IN_PATH,
-        "responses": _confirmed(Labelled),
-    }
+    summary = "Take back the label of a document"
+    return operation("unlabel", summary, _confirmed(Labelled), *_DOCUMENT_IN_PATH, refused=_REFUSED)
 
 
 def _members() -> Json:
-    return {
-        "operationId": "members",
-        "summary": "Say which documents are in the family of a document, in the order of joining",
-        "security": TOKEN,
-        "parameters": [
-            in_path("id", "The id of any document of the family, percent-encoded. It may contain slashes."),
-            in_query("collection", "The tenant, by default `default`."),
-            in_query("after", "`next` of the former answer, by default 0."),
-            in_query("limit", "Most members that are read, 1 to 1000, by default 100."),
-        ],
-        "responses": {
+    return operation(
+        "members",
+        "Say which documents are in the family of a document, in the order of joining",
+        {
             "200": response("Some members.", FamilyMembers),
-            **_without_body(),
-            "404": response("The index does not have the document.", ApiError),
-            "503": response("Redis does not answer, or refuses to. Ask again after `Retry-After`.", ApiError),
+            "404": error("The index does not have the document."),
+            "503": error("Redis does not answer, or refuses to. Ask again after `Retry-After`."),
         },
-    }
+        in_path("id", "The id of any document of the family, percent-encoded. It may contain slashes."),
+        in_query("collection", "The tenant, by default `default`."),
+        in_query("after", "`next` of the former answer, by default 0."),
+        in_query("limit", "Most members that are read, 1 to 1000, by default 100."),
+        refused=_REFUSED,
+    )
 
 
-def _confirmed(message: type[msgspec.Struct], *others: str) -> Json:
+def _confirmed(message: type[msgspec.Struct]) -> Json:
     """Return the responses to a request that Kafka has to confirm."""
     return {
         "202": response("Kafka has confirmed the record.", message),
-        **_without_body(),
-        **{status: response(REFUSALS[status], ApiError) for status in others},
-        "503": response("Kafka has not confirmed the record. Ask again after `Retry-After`.", ApiError),
+        "503": error("Kafka has not confirmed the record. Ask again after `Retry-After`."),
     }
 
 
 def _probe(summary: str, message: type[msgspec.Struct], *others: str) -> Json:
-    name = message.__name__.lower()
-    responses = {status: response(summary + ".", message) for status in ("200", *others)}
-    return {"operationId": name, "summary": summary, "security": [], "responses": responses}
+    answers = {status: response(f"{summary}.", message) for status in ("200", *others)}
+    return operation(message.__name__.lower(), summary, answers, is_open=True)
 
 
 def _metrics() -> Json:
-    return {
-        "operationId": "metrics",
-        "summary": "Return all metrics for Prometheus",
-        "security": TOKEN,
-        "responses": {
-            "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
-            **{status: response(REFUSALS[status], ApiError) for status in ("401", "429")},
-        },
-    }
+    answers = {"200": text("The metrics.", "text/plain")}
+    return operation("metrics", "Return all metrics for Prometheus", answers, refused="401 429")
 
 
 def _itself() -> Json:
     answer = {"description": "This description.", "content": {"application/json": {"schema": {"type": "object"}}}}
-    return {
-        "operationId": "description",
-        "summary": "Return this description",
-        "security": [],
-        "responses": {"200": answer},
-    }
-
-
-def _without_body() -> Json:
-    """Return the refusals of a request without a body."""
-    return {status: response(REFUSALS[status], ApiError) for status in ("400", "401", "403", "429", "431", "500")}
+    return operation("description", "Return this description", {"200": answer}, is_open=True)

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from nearstream.schemas.checks.check import ApiError
+
 Json = dict[str, Any]  # parts of OpenAPI, each with a form of its own
 TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where none is set
 REFUSALS = {
@@ -37,6 +39,46 @@ def in_query(name: str, meaning: str, *, required: bool = False) -> Json:
 def response(meaning: str, message: type[msgspec.Struct]) -> Json:
     """Describe a response with a message in JSON."""
     return {"description": meaning, "content": {"application/json": {"schema": reference(message)}}}
+
+
+def error(meaning: str) -> Json:
+    """Describe a response that says what is wrong."""
+    return response(meaning, ApiError)
+
+
+def text(meaning: str, *kinds: str) -> Json:
+    """Describe a response that is text of one of these content types."""
+    return {"description": meaning, "content": {kind: {"schema": {"type": "string"}} for kind in kinds}}
+
+
+def operation(
+    name: str,
+    summary: str,
+    answers: Json,
+    *parameters: Json,
+    refused: str = "",
+    takes: type[msgspec.Struct] | None = None,
+    is_open: bool = False,
+) -> Json:
+    """Describe an operation.
+
+    Args:
+        name: Its id.
+        summary: What it does.
+        answers: Its responses by status.
+        parameters: Parameters of the path, the query and the headers.
+        refused: Statuses of further responses, separated by spaces, which mean what `REFUSALS` says.
+        takes: The message that its body holds.
+        is_open: It needs no token.
+    """
+    described: Json = {"operationId": name, "summary": summary, "security": [] if is_open else TOKEN}
+    if parameters:
+        described["parameters"] = list(parameters)
+    if takes is not None:
+        body = {"application/json": {"schema": reference(takes)}}
+        described["requestBody"] = {"required": True, "content": body}
+    refusals = {status: error(REFUSALS[status]) for status in refused.split()}
+    return {**described, "responses": {**answers, **refusals}}
 
 
 def reference(message: type[msgspec.Struct]) -> Json:
