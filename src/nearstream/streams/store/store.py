@@ -122,7 +122,7 @@ class Store:
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
         """Store states and removals in order, and say which state of each document is current."""
-        return await self._at_home("register", batch, batch)
+        return await self._at_home("register", batch)
 
     async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
         """Return what is known of each state."""
@@ -151,7 +151,7 @@ class Store:
 
     async def shorten(self, batch: Sequence[Shortened]) -> None:
         """Store shorter records in place of those that are there."""
-        await self._at_home("shorten", batch, batch)
+        await self._at_home("shorten", batch)
 
     async def note(self, batch: Sequence[Note]) -> list[Noted]:
         """Tell undecided states that another one goes on without them."""
@@ -159,7 +159,7 @@ class Store:
 
     async def decide(self, batch: Sequence[Proposal]) -> list[Decided]:
         """Record decisions."""
-        return await self._at_home("decide", batch, batch)
+        return await self._at_home("decide", batch)
 
     async def join(self, batch: Sequence[Join]) -> list[Joined]:
         """Count members once, and say who represents their families."""
@@ -225,7 +225,7 @@ class Store:
             by_slot.setdefault(self.shape.slot_of(key), []).append(key)
         return [(slot, entry._replace(keys=b"".join(keys))) for slot, keys in by_slot.items()]
 
-    async def _at_home(self, name: str, batch: Sequence[Any], writers: Sequence[Any]) -> list[Any]:
+    async def _at_home(self, name: str, batch: Sequence[Any]) -> list[Any]:
         return await self._scatter(name, batch, [self.shape.home(one.number) for one in batch], _number)
 
     async def _scatter(

@@ -56,8 +56,9 @@ from itertools import count
 from struct import Struct
 
 from nearstream.streams.ingest.sites import SITE_BYTES
+from nearstream.streams.store import messages
+from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.messages import FAMILY_ID_BYTES
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Shape
 
@@ -93,10 +94,10 @@ class KeyKind(bytes, Enum):
 
     FACTS = b"m"
     LANE = b"c"
-    DIGEST = b"x"
-    LINEAGE = b"l"
-    BAND = b"b"
-    ANCHOR = b"a"
+    DIGEST = messages.DIGEST
+    LINEAGE = messages.LINEAGE
+    BAND = messages.BAND
+    ANCHOR = messages.ANCHOR
     REGISTRY = b"i"
     STATES = b"s"
     RECORDS = b"r"
@@ -124,7 +125,7 @@ HEADER_FORMAT = ">c8c8I4I2I2I6I2"
 # Number, hint, counts of its buckets and of those that others of the call visit too. The fields of all follow, then for
 # each of those its place among them, and its index in the call.
 ENTRY_FORMAT, SHARED_FORMAT = ">c5c5I2I2", ">I2I2"
-BUCKET_FORMAT = ">HH"  # `streams/store/buckets.py` describes it
+BUCKET_FORMAT = BUCKET.format
 ORDER_FORMAT = ">I6I2I6I4I4"  # observed + `TIME_SHIFT`, partition + 1, offset, version
 ITEM_FORMAT = ">BI5I6c4c9"  # kind, number, time, chunk of the registry, hash of the document key
 PUT_FORMAT = ">c22I6I2"  # `ORDER_FORMAT`, timestamp of its record, count of anchors. The signature follows
@@ -153,7 +154,7 @@ def python_struct(lua_format: str) -> Struct:
     return Struct(re.sub("[Ic]([0-9]+)", r"\1s", lua_format.replace("I2", "H").replace("I4", "I")))
 
 
-NO_NUMBER, NO_ID, NO_SITE = bytes(NUMBER_BYTES), bytes(FAMILY_ID_BYTES), bytes(SITE_BYTES)
+NO_NUMBER, NO_ID, NO_SITE = bytes(NUMBER_BYTES), bytes(messages.FAMILY_ID_BYTES), bytes(SITE_BYTES)
 NO_STATE = bytes((STUB,)).ljust(python_struct(STATE_FORMAT).size, b"\0")
 NO_MARK = bytes(python_struct(MARK_OF_TIME_FORMAT).size)
 
