@@ -26,9 +26,9 @@ def test_a_result_takes_the_place_of_an_earlier_one_of_its_test() -> None:
     run = asdict(Report("F99", documents=2000, restated_share=0.02, peak_memory_mb=99, throughput_share=0.4))
     first = {"test": "test_f99_a_fault[hard]", "outcome": "skipped (no right)", "report": None}
     again = first | {"outcome": "failed", "report": run | {"verdict": "1 missing"}}
-    assert "| F99 | hard |  |  |  |  | skipped (no right) |\n" in page([first])
+    assert "| F99 hard (skipped (no right)) |  |  |  |\n" in page([first])
     assert "skipped (no right)" not in page([first, again])
-    assert "| F99 | hard | 2,000 | 2.0% |  | 99 | failed: 1 missing, 0.40 of the throughput |\n" in page([first, again])
+    assert "| F99 hard (failed, 1 missing, 0.40 of the throughput) | 2,000 | 2.0% |  |\n" in page([first, again])
     assert "F99" not in page([first, first | {"outcome": "passed"}])
 
 

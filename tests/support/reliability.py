@@ -1,4 +1,4 @@
-"""Write the tables of docs/reliability.md: faults, bad input and attacks, each with its tests.
+"""Write the lists of docs/reliability.md: faults, bad input and attacks, each with a file of its tests.
 
 `python -m tests.support.reliability` writes the page. With build/faults.json as argument it also replaces the results
 of the fault runs in that file.
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "reliability.md"
 ALWAYS = "each run"
 RESULTS = "## Results of the last runs\n"
-NO_FIGURES = "|  |  |  |  | ok |"  # of a test that passed and compares no events
+NO_FIGURES = "|  |  |  |"  # of a test that passed and compares no events
 
 FAULTS = {
     "F01": "a worker is killed at random, again and again",
@@ -198,18 +198,22 @@ def _lines(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     head, title, rest = PAGE.read_text().partition(RESULTS)
     held = holding_tests()
     known = [row for row in rest.partition("\n## ")[0].splitlines() if row.startswith("| F")]
-    rows = {" ".join(row.split(" | ")[:2]): row for row in [*known, *(_row(each, held) for each in results)]}
+    rows = {row.split(" | ")[0].partition(" (")[0]: row for row in [*known, *(_row(each, held) for each in results)]}
     yield head + title.rstrip("\n")
-    yield from ("", "| id | case | documents | restated | recovery s | memory MB | outcome |")
-    yield "|---|---|---|---|---|---|---|"
-    yield from sorted(row for row in rows.values() if row.startswith("| F") and not row.endswith(NO_FIGURES))
-    for title, ids in (("Faults", FAULTS), ("Bad input", BAD_INPUT), ("Security", SECURITY)):
-        yield from ("", f"## {title}", "", "| id | what | tests |", "|---|---|---|")
-        for one, what in ids.items():
-            tests = held.get(one, [])
-            sets = ", ".join(sorted(frozenset[str]().union(*(test.sets for test in tests))))
-            where = f" ({sets})" if sets not in ("", ALWAYS) else ""
-            yield f"| {one} | {what}{where} | {', '.join(map(_link, tests)) or 'see there'} |"
+    yield from ("", "| id | documents | restated | recovery s |", "|---|---|---|---|")
+    yield from sorted(row for row in rows.values() if "(" in row or not row.endswith(NO_FIGURES))
+    yield from ("", "## Faults", "", *_tests_of(FAULTS, held))
+    yield from ("", "## Bad input", "", *_outcomes(held))
+    yield from ("", "## Security", "", *_tests_of(SECURITY, held))
+
+
+def _tests_of(known: Mapping[str, str], held: Mapping[str, Sequence[Held]]) -> Iterator[str]:
+    """Yield what each id means, with the sets that its tests are in."""
+    for one, what in known.items():
+        tests = held.get(one, [])
+        sets = ", ".join(sorted(frozenset[str]().union(*(test.sets for test in tests))))
+        where = f" ({sets})" if sets not in ("", ALWAYS) else ""
+        yield f"- {_link(one, tests)} {what}{where}"
 
 
 def _row(result: Mapping[str, Any], held: Mapping[str, Sequence[Held]]) -> str:
@@ -220,23 +224,35 @@ def _row(result: Mapping[str, Any], held: Mapping[str, Sequence[Held]]) -> str:
     """
     one, _, name = result["test"].removeprefix("test_").partition("_")
     is_alone = sum(test.path.startswith("tests/fault/") for test in held.get(one.upper(), ())) <= 1
-    case = name.rstrip("]").partition("[")[2] if is_alone else name.replace("_", " ").replace("[", ", ").rstrip("]")
+    parameter = name.rstrip("]").partition("[")[2]
+    case = parameter if is_alone or parameter else name.replace("_", " ")
     run = result["report"]
-    outcome = result["outcome"].replace("passed", "ok")
+    outcome = "" if result["outcome"] == "passed" else result["outcome"]
     if run is None:
-        figures = [""] * 4
+        figures = [""] * 3
     else:
         recovery = run["recovery_seconds"]
         seconds = "" if recovery is None else f"{recovery:.1f}"
-        figures = [f"{run['documents']:,}", f"{run['restated_share']:.1%}", seconds, str(run["peak_memory_mb"])]
-        outcome += "" if run["verdict"] == "ok" else f": {run['verdict']}"
+        figures = [f"{run['documents']:,}", f"{run['restated_share']:.1%}", seconds]
+        found = [outcome, "" if run["verdict"] == "ok" else run["verdict"]]
         for measured, unit in (("throughput_share", "of the throughput"), ("memory_mb_per_minute", "MB a minute")):
-            outcome += "" if run[measured] is None else f", {run[measured]:.2f} {unit}"
-    return f"| {one.upper()} | {case} | {' | '.join(figures)} | {outcome} |"
+            found.append("" if run[measured] is None else f"{run[measured]:.2f} {unit}")
+        outcome = ", ".join(filter(None, found))
+    name = f"{one.upper()} {case}".rstrip()
+    return f"| {name}{outcome and f' ({outcome})'} | {' | '.join(figures)} |"
 
 
-def _link(test: Held) -> str:
-    return f"[`{test.name}`](../{test.path})"
+def _outcomes(held: Mapping[str, Sequence[Held]]) -> Iterator[str]:
+    """Yield each outcome, with all input that has it."""
+    rows: dict[str, list[str]] = defaultdict(list)
+    for one, what in BAD_INPUT.items():
+        given, _, outcome = what.partition(": ")
+        rows[outcome].append(f"{_link(one, held.get(one, []))} {given}")
+    yield from (f"- {outcome}: {', '.join(given)}" for outcome, given in rows.items())
+
+
+def _link(one: str, tests: Sequence[Held]) -> str:
+    return f"[{one}](../{tests[0].path})" if tests else one
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from nearstream.workers.cli.main import command_function, main
 from nearstream.workers.cli.parser import GROUPS, create_parser
 from tests.support.commands import COMMANDS, PARSERS
 
-PAGE = (Path(__file__).parents[4] / "docs/operations.md").read_text()
 HEAVY = {"numpy", "faust", "mode", "aiokafka", "redis"}
 REPORT = """
 import sys
@@ -68,15 +66,6 @@ def test_every_command_has_an_example_that_it_takes(path: tuple[str, ...], capsy
     command = re.sub(r'^(?:\w+=\S+ )*|eval "\$\(|\)"$', "", shown).split()
     assert command[0] == "nearstream"
     assert create_parser().parse_args(command[1:]).command == COMMANDS[path]
-
-
-def test_the_page_has_exit_code_1_of_each_command() -> None:
-    section = PAGE.partition("### Exit codes")[2].partition("\n### ")[0]
-    rows = re.findall(r"^\| (`[\w` ,-]+`) \| (.+)\. \|$", section, re.MULTILINE)
-    shown = {command.strip("`"): meaning for commands, meaning in rows for command in commands.split(", ")}
-    described = {" ".join(path): parser.description or "" for path, parser in PARSERS.items()}
-    meant = {path: said.partition(" Exit code 1: ")[2] for path, said in described.items() if " Exit code 1: " in said}
-    assert {command: meaning[0].lower() + meaning[1:] + "." for command, meaning in shown.items()} == meant
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS.values() if name])
