@@ -24,7 +24,7 @@ _VARIANCE = 2.0
 # other edits by the windows that are lost in a row.
 _COUNTABLE = 0.60
 WIDE = 2.5  # bytes of a character, from which on scripts have no spaces, and words hardly more than a character
-_RUN = 8.0
+_RUN = 4.5
 
 # A replaced word costs most of its characters, and 6 on average, with this variance. Beyond the last number of bytes an
 # edit is no word.

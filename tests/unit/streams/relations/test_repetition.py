@@ -1,11 +1,13 @@
 """Texts of one set of shingles, which come in them at other numbers."""
 
 from itertools import chain
+from random import Random
 
 import pytest
 
 from nearstream.streams.estimates.comparing import Unpacked, compare, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import Verdict, relate
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
@@ -59,6 +61,19 @@ def test_a_refrain_alone_is_no_copy_of_its_song() -> None:
     found = related(song, REFRAIN)
     assert (found.relation, found.inner) == ("containment", "older")
     assert related(VERSES[0] * 8 + REFRAIN, VERSES[0] + REFRAIN * 8).relation not in ("near_duplicate", "rearranged")
+
+
+def test_songs_of_one_refrain_are_no_copies_under_any_key() -> None:
+    """Of stanzas of equal lengths with a refrain between them, the refrain could be what noise left of the text."""
+    own = ["".join(Random(seed).choices("adeiklmnoprstu", k=6)) for seed in range(400)]
+    songs = [list(chain.from_iterable(own[at : at + 40] + REFRAIN[:18] for at in range(first, first + 200, 40)))
+             for first in (0, 200)]  # fmt: skip
+    for number in range(40):
+        key = HashKey.from_secret(b"of a deployment, %d" % number)
+        signer = Signer(preset("dense", key), key)
+        one, other = sign(songs[0], "a", signer), sign(songs[1], "b", signer)
+        (numbers,) = compare(other, [Unpacked(one)])
+        assert relate(other, one, numbers).relation == "overlap"
 
 
 def test_repeated_text_lies_in_no_text_that_has_it_once() -> None:
