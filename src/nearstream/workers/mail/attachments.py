@@ -14,8 +14,13 @@ _DECODED_MAX = 64
 _DECODED_MAX_BYTES = 25 * 1024 * 1024
 _BLOCK_BYTES = 256 * 1024
 _UNSOUND_MAX_BYTES = 1024 * 1024  # which are decoded in some 15 ms
-# They differ in each message, and say nothing that its sender wrote.
-_SIGNATURES = frozenset({"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"})
+# Signatures differ in each message, and say nothing that its sender wrote. What lies elsewhere is not in the message.
+_NOT_COUNTED = frozenset(
+    {
+        *("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"),
+        "message/external-body",
+    }
+)
 
 
 def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[bytes, ...] | None:
@@ -24,7 +29,7 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
     The first 64 parts of at most 25 MiB together count without their transfer encoding, the others as they were sent.
 
     Args:
-        parts: The parts. Empty ones and signatures do not count.
+        parts: The parts. Empty ones, signatures and what lies elsewhere do not count.
         key: The deployment's key.
         until: The time of `time.monotonic()` at which to give up.
 
@@ -34,7 +39,7 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
     found = set()
     left, unsound_max = _DECODED_MAX_BYTES, _DECODED_MAX_BYTES if until == inf else _UNSOUND_MAX_BYTES
     for number, part in enumerate(parts):
-        if part.head.kind in _SIGNATURES:
+        if part.head.kind in _NOT_COUNTED:
             continue
         left -= len(part.content)
         encoding = part.head.encoding if number < _DECODED_MAX and left >= 0 else ""

@@ -13,10 +13,18 @@ _END = rb"(?:\r\n|\n|\r|\Z)"
 # A parameter on a line of its own, whose program forgot to indent it.
 _PARAMETER = rb"(?:boundary|charset|delsp|format|name|filename|protocol|report-type|type)\*?\d*\*?[ \t]*+=[^\r\n]*+"
 _CONTINUED = rb"(?:[ \t][^\r\n]*+|" + _PARAMETER + rb")"
-_HEAD = re.compile(
-    rb"(?:From [^\r\n]*+" + _END + rb")?(?:(?:[!-9;-~]++[ \t]*+:[^\r\n]*+|" + _CONTINUED + rb")" + _END + rb")*+",
-    re.IGNORECASE,
+# Fields that each message has, or of which its structure depends. Behind a line that is none, they go on with a header.
+_KNOWN = rb"(?:content-(?:type|transfer-encoding|disposition)|message-id|mime-version|received)[ \t]*+:"
+_FIELD = rb"(?:[!-9;-~]++[ \t]*+:[^\r\n]*+|" + _CONTINUED + rb"|[^\r\n]{1,998}+(?=[\r\n]{1,2}" + _KNOWN + rb"))"
+_HEAD = re.compile(rb"(?:From [^\r\n]*+" + _END + rb")?(?:" + _FIELD + _END + rb")*+", re.IGNORECASE)
+_NO_FIELD = re.compile(
+    rb"(?:\A(?!From )|(?<=[\r\n]))(?!" + _CONTINUED + rb"|[!-9;-~]++[ \t]*+:)[^\r\n]++" + _END, re.IGNORECASE
 )
+_COMMON = rb"(?:date|delivered-to|from|return-path|subject|to|x-[!-9;-~]++)[ \t]*+:"
+_BEFORE_HEAD = re.compile(
+    rb">(?=From \S{1,255} )|[\r\n\xef\xbb\xbf]++(?=" + _KNOWN + rb"|" + _COMMON + rb")", re.IGNORECASE
+)
+_LOOKED_AT_BYTES = 1_000
 _UNINDENTED = re.compile(rb"(?<=[\r\n])(?=" + _PARAMETER + rb")", re.IGNORECASE)
 _BLANK = re.compile(_END)
 _FIELDS = {
@@ -49,7 +57,7 @@ class Head(NamedTuple):
 
     Attributes:
         kind: The media type in lower case, `text/plain` if none is declared, empty if it cannot be understood.
-        is_valid: The type is missing, or is written as it ought to be.
+        is_valid: The type is missing, or is written as it ought to be, and each line is one of a field.
         boundary: Of a multipart: what separates its parts. Empty if it is not declared.
         label: The declared charset, or an empty text.
         encoding: `base64`, `quoted-printable`, `uuencode`, or empty for none.
@@ -66,10 +74,20 @@ class Head(NamedTuple):
     is_named: bool
 
 
+def whole_lines(message: bytes) -> bytes:
+    """Return a message whose header is at its start.
+
+    Blank lines, a byte order mark and a mark of mboxes before it are left out. Lines that end twice end once.
+    """
+    before = _BEFORE_HEAD.match(message)
+    message = message[before.end() :] if before else message
+    return message.replace(b"\r\r\n", b"\r\n") if b"\r\r\n" in message[:_LOOKED_AT_BYTES] else message
+
+
 def split_head(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Return where the header of a part ends, and where its content begins.
 
-    The header ends at a blank line, or where a line is no field of a header.
+    The header ends at a blank line, or where a line is no field of a header and none that is known follows.
 
     Args:
         data: What holds the part.
@@ -83,8 +101,8 @@ def split_head(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def head_of(message: bytes) -> bytes:
-    """Return the header of a message, at most 256 KiB, whose fields are indented where they go on."""
-    return _UNINDENTED.sub(b" ", message[: split_head(message, 0, len(message))[0]])
+    """Return the fields of a message, at most 256 KiB, which are indented where they go on."""
+    return _UNINDENTED.sub(b" ", _NO_FIELD.sub(b"", message[: split_head(message, 0, len(message))[0]]))
 
 
 def read_head(head: bytes, default: str = TEXT) -> Head:
@@ -96,6 +114,7 @@ def read_head(head: bytes, default: str = TEXT) -> Head:
     """
     declared = _value(head, b"type")
     kind, is_valid = _kind(declared) if declared.strip() else (default, True)
+    is_valid = is_valid and not _NO_FIELD.search(head)
     boundary, charset = _BOUNDARY.search(declared), _CHARSET.search(declared)
     encoding = _ENCODING.match(_value(head, b"transfer-encoding").lstrip(b" \t\r\n\"'"))
     disposition = _value(head, b"disposition")

@@ -23,7 +23,7 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.attachments import digests
 from nearstream.workers.mail.body import read_body
-from nearstream.workers.mail.fields import head_of
+from nearstream.workers.mail.fields import head_of, whole_lines
 from nearstream.workers.mail.short_text import encoded_text, is_short, short_message_text
 from nearstream.workers.mail.threads import first_message, own_words
 
@@ -83,6 +83,7 @@ def read_message(
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a message that is not empty")
     if len(raw) > MESSAGE_MAX_BYTES:
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
+    raw = whole_lines(raw)
     head = BytesParser(policy=compat32).parsebytes(head_of(raw), headersonly=True)
     text, unread, degraded = read_body(raw, html)
     lineage = None

@@ -77,7 +77,8 @@ class _Splitting:
         """Return the part that lies between two places, with the parts in it."""
         self._parts -= 1
         after, begin = split_head(data, start, end)
-        head = read_head(data[start:after], default)
+        is_open = start < after == begin < end  # a type may be in what is no field
+        head = read_head(data[start:after], UNKNOWN if is_open and default == TEXT else default)
         self._note(STRUCTURE_REPAIRED, not head.is_valid)
         self._note(PARSE_FALLBACK, after - start >= HEAD_MAX_BYTES)
         is_multipart = head.kind.startswith("multipart/")

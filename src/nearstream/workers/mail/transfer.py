@@ -10,9 +10,14 @@ _BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
 _ALPHABET = b"=+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _URL_ALPHABET = _ALPHABET.translate(None, b"+/") + b"-_"  # RFC 4648, section 5
 _OF_URL = bytes.maketrans(b"-_", b"+/")
-_NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
 _BASE64_LINES = re.compile(rb"(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r)))*+")
-_BASE64_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))[A-Za-z0-9+/]{40,}+=*+(?=[\r\n]|\Z)")
+_NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
+_MARKED_MAX_BYTES = 1024 * 1024  # which take 30 ms
+_MARKED = rb"(?:\A|(?<=[\r\n]))[> \t]{0,16}+([A-Za-z0-9+/]{40,}+=*+)!?(?:[ \t]*+)(?:\r\n|\n|\r|\Z)"
+_BASE64_LINE = re.compile(_MARKED)  # also quoted, or with what some programs write where they break a long line
+# With the last line, which is shorter.
+_LAST = rb"(?:[A-Za-z0-9+/]{4}){0,9}[A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]{2}|[A-Za-z0-9+/]=|==)"
+_MARKED_LINES = re.compile(_MARKED + rb"(?:[> \t]{0,16}+(" + _LAST + rb")!?(?=[\r\n]|\Z))?")
 _BLANKS = b" \t\r\n"
 _TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
 _LOOKED_AT_BYTES = 64 * 1024
@@ -92,8 +97,10 @@ def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[b
 
 def decode_text(content: bytes, encoding: str) -> Transferred:
     """Return the content of a text without its transfer encoding, which may be another than the declared one."""
+    beginning = content[:_LOOKED_AT_BYTES]
+    if encoding == "quoted-printable" and _LOOKS_BASE64.fullmatch(beginning):
+        return Transferred(_of_base64(content).content, is_repaired=True)
     if not encoding:
-        beginning = content[:_LOOKED_AT_BYTES]
         if _LOOKS_BASE64.fullmatch(beginning):
             return Transferred(_of_base64(content).content, is_repaired=True)
         if content.isascii() and _TELLING.search(beginning) and b"=" not in _ESCAPE.sub(b"", beginning):
@@ -113,8 +120,23 @@ def _of_base64(content: bytes) -> Transferred:
         return Transferred(_pieces(compact.translate(_OF_URL)), is_repaired=True)
     end = _end_of_base64(content)
     if _BASE64_LINE.search(content, end, end + _LOOKED_AT_BYTES):
-        return Transferred(_pieces(content.translate(None, _NO_BASE64)), is_repaired=True)
+        return Transferred(_of_marked(content), is_repaired=True)
+    if not end:
+        return decode_text(content, "")._replace(is_repaired=True)
     return Transferred(_pieces(content[:end].translate(None, _BLANKS)) + b"\n" + content[end:], is_repaired=True)
+
+
+def _of_marked(content: bytes) -> bytes:
+    """Decode the lines of base64 among others, which follow the decoded text."""
+    if len(content) > _MARKED_MAX_BYTES:
+        return _pieces(content.translate(None, _NO_BASE64))
+    encoded, others = list[bytes](), list[bytes]()
+    for block in _blocks(content):
+        between = _MARKED_LINES.split(block)
+        others += between[::3]
+        encoded += (line for pair in zip(between[1::3], between[2::3], strict=True) for line in pair if line)
+    rest = b"".join(others).strip()
+    return _pieces(b"".join(encoded)) + b"\n" * bool(rest) + rest
 
 
 def _end_of_base64(content: bytes) -> int:

@@ -74,3 +74,15 @@ def test_an_odd_message_id_is_read_alike(value: bytes, name: str) -> None:
     found = read(b"Message-ID: " + value).document.id
     assert found is not None
     assert (found if found.startswith("<") else "") == name
+
+
+@pytest.mark.parametrize(
+    "before", [b"\r\n\r\n", b"\xef\xbb\xbf", b">From a@b Mon Mar  2 08:15:00 2026\r\n", b"\nFrom: a@x\n"]
+)
+@pytest.mark.parametrize("ends", [b"\r\n", b"\r\r\n", b"\n"])
+def test_a_header_is_found_behind_what_does_not_belong_to_it(before: bytes, ends: bytes) -> None:
+    text = "The bridge over the river is closed from Monday until further notice."
+    lines = b"Message-ID: <1@a>", b"a line of no field", b"Content-Type: text/html", b"", f"<p>{text}</p>".encode(), b""
+    found = read_message(before + ends.join(lines), RECEIVED, HashKey.public(), HtmlProcesses(0, deadline_seconds=0))
+    assert (found.document.id, (found.document.text or "").strip()) == ("<1@a>", text)
+    assert "structure_repaired" in found.degraded

@@ -77,6 +77,7 @@ BROKEN = {
     "a boundary behind a blank line": ("Content-Type: multipart/alternative;\n\nboundary==_b.1", "\n" + PARTED),
     "a text in place of parts": ("Content-Type: multipart/mixed; boundary=b", TEXT),
     "html in place of parts": ("Content-Type: multipart/mixed; boundary=b", HTML),
+    "a line that is no field": ("X of no field\nContent-Type: text/html", HTML),
     "html that is said to be mixed": ("Content-Type: mixed", HTML),
     "a broken part of a sound message": (
         "Content-Type: multipart/mixed; boundary=b",
@@ -201,6 +202,8 @@ def test_the_order_of_attachments_and_signatures_of_a_message_do_not_count(html:
         return mail("Content-Type: multipart/mixed; boundary=b", parts("b", *inner, signature), html).document.text
 
     assert message("one", "two") == message("two", "one") != message("one")
+    elsewhere = 'Content-Type: message/external-body; access-type=URL; URL="https://a.example"'
+    assert not mail(elsewhere, "X: y", html).document.text
     assert message(*map(str, range(100))) != message(*map(str, range(1, 101)))
 
 
