@@ -27,13 +27,17 @@ _CODECS = frozenset(aliases.values()) - {
     *("ascii", "base64_codec", "bz2_codec", "hex_codec", "mbcs", "quopri_codec", "rot_13", "uu_codec", "zlib_codec")
 }
 _DETECTED_AS = {"euc_jis_2004": "euc_jp", "shift_jis_2004": "cp932"}
+# UTF-16 often has no byte order mark, and Ukrainian is often sent as KOI8-R.
+_MEANT = {"utf_16": "utf_16_le", "utf_32": "utf_32_le", "koi8-r": "koi8-u", "koi8_r": "koi8-u"}
 # These are ASCII in which some characters begin what stands for others.
-_WITHOUT_MARK = {"utf_16": "utf_16_le", "utf_32": "utf_32_le"}
 _SEVEN_BITS = frozenset({"hz", "utf-7"})
 _WIDE = frozenset({"utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"})
 _NO_ASCII = re.compile(rb"[\x00\x80-\xff]")
 # The detector would believe what a page or a script says of itself.
 _DECLARATION = re.compile(rb"charset|coding", re.IGNORECASE)
+_HZ_START, _HZ_MIN = b"~{", 8  # characters, which are no code that looks like them
+_SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")  # of CESU-8, as Java writes it
+_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")  # which no text has
 _DESIGNATION = re.compile(rb"\x1b[$(]")
 REPLACEMENT = "\ufffd"
 # Of these charsets Python knows less than is sent. To mend a character takes a microsecond.
@@ -48,7 +52,8 @@ class Decoded(NamedTuple):
 
     Attributes:
         text: Their text.
-        is_replaced: It has replacement characters, or nothing but a weak guess speaks for its charset.
+        is_replaced: It has replacement characters, or control characters of its charset or much UTF-8 speak against the
+            charset, or nothing but a weak guess speaks for it.
     """
 
     text: str
@@ -70,7 +75,7 @@ def charset_named(label: str) -> str | None:
     if name == "ascii":
         return None
     name = _standard_charsets().get(label.lower()) or (name if name in _CODECS else "")
-    name = DEFAULT_ENCODING_TRANSLATION.get(name, _WITHOUT_MARK.get(name, name))
+    name = DEFAULT_ENCODING_TRANSLATION.get(name, _MEANT.get(name, name))
     if name.startswith("iso2022_jp"):
         return "iso2022_jp_ext"
     return codecs.lookup(name).name if name else None
@@ -110,11 +115,28 @@ def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
     if _DESIGNATION.search(data):
         return _escaped(data)
     if data.isascii():
-        return _decoded(data, next((charset for charset in declared if charset in _SEVEN_BITS), "utf-8"))
+        charset = next((charset for charset in declared if charset in _SEVEN_BITS), "utf-8")
+        return (_found_hz(data) if charset == "utf-8" and _HZ_START in data else None) or _decoded(data, charset)
     try:
         return Decoded(text := data.decode(), REPLACEMENT in text)
     except UnicodeDecodeError:
-        return _of_eight_bits(data, declared)
+        return _of_eight_bits(_SURROGATES.sub(_one_character, data), declared)
+
+
+def _found_hz(data: bytes) -> Decoded | None:
+    """Decode HZ that is not declared, None if it is something else."""
+    from chardet import EncodingEra, detect
+
+    sample = data[max(0, data.index(_HZ_START) - _CONTEXT_BYTES) :][:_SAMPLE_BYTES]
+    if detect(sample, encoding_era=EncodingEra.LEGACY_REGIONAL, compat_names=False)["encoding"] != "hz":
+        return None
+    found = _decoded(data, "hz")
+    is_sure = not found.is_replaced and len(found.text) - len(found.text.encode("ascii", "ignore")) >= _HZ_MIN
+    return found if is_sure else None
+
+
+def _one_character(surrogates: re.Match[bytes]) -> bytes:
+    return surrogates[0].decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16").encode()
 
 
 def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
@@ -123,24 +145,26 @@ def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
     scores = dict(reversed(detected))
     detectable = {charset_named(label) for label in _standard_charsets()}
     surest = max(scores.values(), default=0.0)
-    for charset in dict.fromkeys(("utf-8", *declared)):
-        is_refuted = surest >= _SURE and charset in detectable and scores.get(charset, 0.0) * _MUCH_MORE < surest
+    in_utf8 = _decoded(data, "utf-8").text
+    if _is_near(in_utf8, 1 if "utf-8" in declared else _RIGHT_PER_WRONG):
+        return Decoded(in_utf8, REPLACEMENT in in_utf8)
+    is_mixed = _is_near(in_utf8, 1 / _RIGHT_PER_WRONG)  # much of the text is UTF-8, and is not read as that
+    for charset in declared:
         found = _decoded(data, charset)
-        if charset == "utf-8":
-            is_near = _is_near(found.text, 1 if charset in declared else _RIGHT_PER_WRONG)
-        else:
-            is_near = not is_refuted and _is_near(found.text, _RIGHT_PER_WRONG)
-        if is_near:
-            return found
+        has_controls = _CONTROLS.search(found.text) is not None
+        much_more = 1 if has_controls else _MUCH_MORE
+        is_refuted = surest >= _SURE and charset in detectable and scores.get(charset, 0.0) * much_more < surest
+        if not is_refuted and _is_near(found.text, _RIGHT_PER_WRONG):
+            return found._replace(is_replaced=found.is_replaced or is_mixed or has_controls)
     for charset, score in detected:
         if score >= _SURE and not (found := _decoded(data, charset)).is_replaced:
-            return found
+            return found._replace(is_replaced=is_mixed or _CONTROLS.search(found.text) is not None)
     return Decoded(
         _decoded(data, next((charset for charset in declared if not charset.startswith("utf-")), "cp1252")).text, True
     )
 
 
-def _is_near(text: str, right_per_wrong: int) -> bool:
+def _is_near(text: str, right_per_wrong: float) -> bool:
     """Return whether a text has few replacement characters for its characters beyond ASCII."""
     wrong = text.count(REPLACEMENT)
     if not wrong:

@@ -75,6 +75,38 @@ def test_a_label_means_the_charset_that_is_sent_under_it(label: str, encoding: s
     assert decode(text.encode(encoding), [label]) == (text, False)
 
 
+CHINESE, POLISH, UKRAINIAN = TEXTS["gb18030"], TEXTS["cp1250 iso8859-2"], "Північні ворота порту будуть зачинені."
+
+
+@pytest.mark.parametrize(
+    ("label", "data", "text"),
+    [
+        ("", CHINESE.encode("hz"), CHINESE),
+        ("us-ascii", b"Notice: " + CHINESE.encode("hz"), "Notice: " + CHINESE),
+        ("", b'(format t "~{~A~}" x) ~{12~}', '(format t "~{~A~}" x) ~{12~}'),
+        ("koi8-r", UKRAINIAN.encode("koi8-u"), UKRAINIAN),
+        ("iso-8859-2", (POLISH + " Środa, źdźbło, taśma.").encode("cp1250"), POLISH + " Środa, źdźbło, taśma."),
+        (
+            "",
+            "Laughs 😀 and 🎉, naïve".encode("utf-16", "surrogatepass").decode("utf-16").encode(),
+            "Laughs 😀 and 🎉, naïve",
+        ),
+        ("utf-8", b"Laughs \xed\xa0\xbd\xed\xb8\x80", "Laughs 😀"),
+    ],
+)
+def test_what_is_commonly_sent_under_another_label_is_read(label: str, data: bytes, text: str) -> None:
+    assert decode(data, [label]) == (text, False)
+
+
+def test_control_characters_of_a_charset_are_said() -> None:
+    assert decode(b"\xc9\xcd\xcd\xbb Men\x81 of the day, and more words in plain English").is_replaced
+
+
+@pytest.mark.parametrize("label", ["", "windows-1251", "utf-8"])
+def test_two_charsets_in_one_text_are_said(label: str) -> None:
+    assert decode((RUSSIAN + "\n").encode() + RUSSIAN.encode("cp1251"), [label]).is_replaced
+
+
 @pytest.mark.parametrize("label", ["iso-2022-jp", "us-ascii", "utf-8", "", "iso-8859-1"])
 @pytest.mark.parametrize(
     ("data", "text"),
