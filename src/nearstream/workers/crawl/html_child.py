@@ -51,6 +51,10 @@ _WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
 LEFT_OUT = "\x1f"  # which no part begins with, because it is a blank
 _STYLE_MAX_CHARACTERS = 4_096
 _TARGET_MAX_CHARACTERS = 4_096
+# Browsers show the text of such a template, which belongs to the element around it.
+_SHADOW = re.compile(r"<template(?=\s[^<>]{0,200}shadowrootmode)", re.IGNORECASE)
+_XML_WITHIN = 64
+_EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
 _HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
 
 
@@ -59,7 +63,7 @@ def visible_text(html: str) -> str:
 
     Text of elements that are hidden by an attribute or an inline style is left out.
     """
-    tree = HTMLTree.parse(html)
+    tree = HTMLTree.parse(_closed(html))
     if tree.body is None:
         return ""
     for element in _found(tree.body, "[style], [hidden]"):
@@ -82,6 +86,7 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         main_content: Leave out what surrounds the content, such as navigation and footers.
         links: Put the targets of links and the addresses of images into the text, where they are.
     """
+    html = _closed(_SHADOW.sub("<div", html))
     tree = HTMLTree.parse(html)
     parts = _parts(tree, main_content=main_content)
     sign = "-"
@@ -94,6 +99,11 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     seen, sentences = _beside(html, tree, parts) if main_content else ("", [])
     lines = [LEFT_OUT + part for part in sentences]
     return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
+
+
+def _closed(html: str) -> str:
+    """Return XHTML with end tags where a parser of HTML would take all that follows for the content of an element."""
+    return _EMPTY.sub(r"<\1\2></\1>", html) if html[:_XML_WITHIN].lstrip().startswith("<?xml") else html
 
 
 def _found(element: ElementNode, selector: str) -> Sequence[ElementNode]:

@@ -177,6 +177,26 @@ def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:
     assert bomb.parts == b""
 
 
+STORM = "A storm took the roof of the boat house, and the choir sang at the lantern feast of the fishermen."
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<x-card><template shadowrootmode=open><p>{}</p></template></x-card>",
+        "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
+        "<?xml version='1.0'?><html><head><title/><script src='a.js' /></head><body><p>{}</p></body></html>",
+        "\n<?xml version='1.0'?><html><head/><body><iframe src='a'/><textarea\nid='a'/><p>{}</p></body></html>",
+    ],
+)
+def test_what_a_browser_shows_of_a_template_and_of_xhtml_is_read(pages: PageReader, page: str) -> None:
+    assert pages.read(page.format(STORM)).text == STORM
+
+
+def test_a_template_that_is_no_part_of_the_page_is_not_read(pages: PageReader) -> None:
+    assert pages.read(f"<template><p>no</p></template><p>{STORM}</p>").text == STORM
+
+
 def test_bytes_are_read_in_their_charset(pages: PageReader) -> None:
     page = "<p>Über die alte Brücke geht es nach Süden"
     text = "Über die alte Brücke geht es nach Süden"
