@@ -11,6 +11,7 @@ _LINE = (
     rb" (?P<type>[^ ;\r\n]{1,128}(?:; ?[^ \r\n]{1,64})?)"
     rb"(?:(?: [^ \r\n]{1,1024}){5})? (?P<length>\d{1,15})[ \t]{0,8}\r?\n"
 )
+_RESPONSE = re.compile(rb"\s*+%s(?=HTTP/\d)" % _LINE)
 NEXT = re.compile(rb"\n(?=%s)" % _LINE)
 
 
@@ -26,6 +27,11 @@ class ArcHeader(NamedTuple):
     size: int
     length: int
     fields: tuple[tuple[bytes, bytes], ...]
+
+
+def begins(data: bytes) -> bool:
+    """Return whether a file is one of ARC, by its first bytes: the first record of each, or that of a response."""
+    return data.startswith(START) or _RESPONSE.match(data) is not None
 
 
 def read_header(data: bytes) -> ArcHeader | None:

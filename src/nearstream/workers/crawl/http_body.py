@@ -19,6 +19,8 @@ _NAMES = {"x-gzip": "gzip", "x-deflate": "deflate"}
 _SHOWN = frozenset({"gzip", "zstd"})  # by so many bytes that no text begins so
 _ENCODINGS_MAX = 8
 _PIECE_BYTES = 1024  # of the piece in which a body ends too early, FastWARC gives nothing
+_LAST_CHUNK = re.compile(rb"\r\n0\r\n(?:\r\n)?\Z")
+_LAST_CHUNK_BYTES = 16
 _CHUNK_LINE_BYTES = 1_100  # of the line before a chunk, with its extensions
 
 
@@ -41,8 +43,8 @@ class Body(NamedTuple):
 def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
     """Return a body without its transfer and content encodings.
 
-    What was stored without an encoding that is declared is left as it is, and gzip is unpacked without a declaration
-    too. Unknown encodings are passed over.
+    What was stored without an encoding that is declared is left as it is. Gzip is unpacked without a declaration too, and
+    chunks of which the last one is there are joined. Unknown encodings are passed over.
 
     Args:
         body: The body as it is stored.
@@ -54,6 +56,8 @@ def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
         EncodingError: The body is damaged, or encoded in no known way.
     """
     is_cut_off = False
+    if "chunked" not in transfer.lower():
+        body = _all_chunks(body)
     declared = [name.strip() for name in f"{content},{transfer}".lower().split(",")[:_ENCODINGS_MAX]]
     for name in reversed(declared):
         found = _undone(body, _NAMES.get(name, name), max_bytes)
@@ -117,6 +121,12 @@ def _dechunked(body: bytes) -> Body:
         if end > len(body):
             break
     return Body(b"".join(pieces), is_cut_off=True) if pieces else Body(body)
+
+
+def _all_chunks(body: bytes) -> bytes:
+    """Return a body without the lines of its chunks if it consists of chunks alone, else as it is."""
+    found = _dechunked(body)
+    return body if found.is_cut_off or not _LAST_CHUNK.search(body[-_LAST_CHUNK_BYTES:]) else found.content
 
 
 def _chunk_line(data: bytes) -> re.Match[bytes] | None:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from nearstream.workers.crawl import arc
 
 RECORD_MAX_BYTES = 8 * 1024 * 1024
+END = b"\r\n\r\n"
+LENGTH = re.compile(rb"^content-length[ \t]{0,8}:[ \t]{0,8}(\d{1,15})[ \t]{0,8}\r?$", re.IGNORECASE | re.MULTILINE)
 
 _HEADER_MAX_BYTES = 64 * 1024
 _START = re.compile(rb"WARC/[01]\.\d")
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
-_NEXT = re.compile(rb"\n(?=WARC/[01]\.\d\r?\n)")
-_LENGTH = re.compile(rb"^content-length[ \t]{0,8}:[ \t]{0,8}(\d{1,15})[ \t]{0,8}\r?$", re.IGNORECASE | re.MULTILINE)
+_NEXT = re.compile(rb"[\n\x00](?=WARC/[01]\.\d\r?\n)")  # files that were allotted in blocks have NUL between records
 _TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
-_END = b"\r\n\r\n"
 
 
 class Record(NamedTuple):
@@ -129,8 +129,8 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
         pieces: The unpacked file.
     """
     buffer = _Buffer(pieces)
-    buffer.fill(len(arc.START))
-    file_format = _ARC if buffer.data.startswith(arc.START) else _WARC
+    buffer.fill(arc.HEADER_MAX_BYTES)
+    file_format = _ARC if arc.begins(bytes(buffer.data[: arc.HEADER_MAX_BYTES])) else _WARC
     while buffer.fill(1):
         while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
             buffer.drop(blank)
@@ -166,7 +166,7 @@ def _next_record(buffer: _Buffer, file_format: _Format) -> Record | PassedOver |
     buffer.fill(whole + file_format.end_bytes)
     if buffer.data[whole : whole + file_format.end_bytes].strip(b"\r\n"):
         return "another Content-Length than its block has"
-    data = header.as_warc + bytes(buffer.data[header.size : whole]) + _END
+    data = header.as_warc + bytes(buffer.data[header.size : whole]) + END
     record = Record(buffer.offset, header.kind, data)
     buffer.drop(whole)
     return record
@@ -194,10 +194,10 @@ def _warc_header(buffer: _Buffer) -> _Header | str:
     if end is None or not _START.match(buffer.data):
         return "expected the header of a WARC record"
     header = bytes(buffer.data[: end.end()])
-    length, kind = _LENGTH.search(header), _TYPE.search(header)
+    length, kind = LENGTH.search(header), _TYPE.search(header)
     if length is None or kind is None:
         return "expected Content-Length and WARC-Type"
-    return _Header(len(header), int(length[1]), kind[1].lower(), header)
+    return _Header(len(header), int(length[1]), kind[1].lower(), header.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
 
 
 def _arc_header(buffer: _Buffer) -> _Header | str:
@@ -209,5 +209,5 @@ def _arc_header(buffer: _Buffer) -> _Header | str:
     return _Header(header.size, header.length, header.fields[0][1], b"WARC/1.0\r\n" + as_warc + b"\r\n")
 
 
-_WARC = _Format(_warc_header, _NEXT, line_bytes=32, end_bytes=len(_END))
+_WARC = _Format(_warc_header, _NEXT, line_bytes=32, end_bytes=len(END))
 _ARC = _Format(_arc_header, arc.NEXT, line_bytes=arc.HEADER_MAX_BYTES, end_bytes=1)

@@ -1,5 +1,6 @@
 """Read the pages of a WARC or ARC file, one record at a time."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nearstream.streams.ingest.media_type import PAGE_TYPES, is_binary, media_type_of
 from nearstream.workers.crawl.http_body import Body, EncodingError, undo
-from nearstream.workers.crawl.records import Broken, PassedOver, Record, split
+from nearstream.workers.crawl.records import END, LENGTH, Broken, PassedOver, Record, split
 from nearstream.workers.crawl.redirects import PERMANENT
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 PAGE_MAX_BYTES = 4 * 1024 * 1024  # after its transfer and content encodings are undone
 
+_OF_A_PART = ("WARC-Truncated", "WARC-Segment-Number")  # the other segments follow as records of another type
+_BARE_HEAD = re.compile(rb"HTTP/[^\r\n]{1,1024}\n(?:[^\r\n]{1,16384}\n){0,256}+\n")
 _PAGE_KINDS = frozenset({b"response", b"resource", b"conversion"})
 
 
@@ -76,11 +79,23 @@ def _read(found: Record) -> WarcPage | Redirect | Broken | PassedOver:
     from fastwarc.warc import WarcRecord
 
     try:
-        record = WarcRecord.from_bytes(found.data)
+        record = WarcRecord.from_bytes(_with_usual_ends(found.data))
         record.parse_http(auto_decode="none")
         return _revisited(record) if found.kind == b"revisit" else _page(found, record)
     except (OSError, EncodingError):  # its message may quote the page
         return Broken(found.offset, "its HTTP header or its encodings cannot be read")
+
+
+def _with_usual_ends(data: bytes) -> bytes:
+    """Return a record with the line ends that HTTP has, where its response has others."""
+    start = data.index(b"\r\n\r\n") + 4
+    head = _BARE_HEAD.match(data, start)
+    if head is None:
+        return data
+    usual = head[0].replace(b"\n", b"\r\n")
+    length = len(data) - start - len(END) + len(usual) - len(head[0])
+    header = LENGTH.sub(b"Content-Length: %d\r" % length, data[:start], count=1)
+    return header + usual + data[head.end() :]
 
 
 def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
@@ -126,7 +141,7 @@ def _page(found: Record, record: "WarcRecord") -> WarcPage | Redirect | Broken |
         return PassedOver("media_type")
     if not body.content:
         return PassedOver("empty")
-    is_cut_off = body.is_cut_off or record.headers.get("WARC-Truncated") is not None
+    is_cut_off = body.is_cut_off or any(record.headers.get(name) is not None for name in _OF_A_PART)
     page = WarcPage(found.offset, url, record.record_date, content_type or media_type, body.content, is_cut_off)
     return page._replace(payload=_payload(record))
 
@@ -142,7 +157,7 @@ def _body(record: "WarcRecord") -> Body:
     while piece := record.reader.read():
         stored += piece
     if not record.is_http_parsed:
-        return Body(bytes(stored))
+        return undo(bytes(stored), "identity", "identity", PAGE_MAX_BYTES)
     transfer, content = (_all(record, name) for name in ("transfer-encoding", "content-encoding"))
     return undo(bytes(stored), transfer, content, PAGE_MAX_BYTES)
 

@@ -8,14 +8,14 @@ import msgspec
 
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
-from nearstream.workers.crawl import warc
+from nearstream.workers.crawl import arc, warc
 from nearstream.workers.files.content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.files.mail import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
-_WARC_START = re.compile(rb"WARC/[01]\.\d|filedesc://")
+_WARC_START = re.compile(rb"WARC/[01]\.\d")
 _MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
 _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
 _MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
@@ -51,7 +51,7 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     """
     suffix = _suffix(name)
     _refuse_unread(head)
-    if suffix == ".warc" or _WARC_START.match(head):
+    if suffix in (".arc", ".warc") or _WARC_START.match(head) or arc.begins(head[: arc.HEADER_MAX_BYTES]):
         return _crawl()
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix)

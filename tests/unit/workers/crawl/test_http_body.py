@@ -50,6 +50,13 @@ def test_gzip_is_unpacked_without_a_declaration(name: str) -> None:
     assert undo(HEAD, "", name, MAX) == Body(HEAD)
 
 
+def test_chunks_are_undone_without_a_declaration_if_all_are_there() -> None:
+    assert undo(chunks(HEAD), "", "", MAX) == Body(HEAD)
+    assert undo(chunks(gzip.compress(HEAD)), "identity", "gzip", MAX) == Body(HEAD)
+    for other in (chunks(HEAD)[:-5], b"5\r\nwords of a text", b"0\r\n", b"a\r\n0\r\n\r\n"):
+        assert undo(other, "", "", MAX) == Body(other)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("behind", [b"\0" * 9, b"\n", b"<!-- cached -->", gzip.compress(b"", mtime=0)])
 def test_what_follows_gzip_is_left_out(name: str, behind: bytes) -> None:

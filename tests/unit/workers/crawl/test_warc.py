@@ -60,6 +60,46 @@ def test_the_encodings_of_a_response_are_undone(encode: object) -> None:
     assert page.content == b"<p>text"
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["bare", "usual"])
+def test_headers_with_other_ends_of_lines_are_read(end: bytes) -> None:
+    block = b"HTTP/1.1 200 OK\nContent-Type: text/html\n\n<p>text"
+    fields = (
+        b"WARC/1.0",
+        b"WARC-Type: response",
+        b"WARC-Target-URI: http://a.example/x",
+        b"WARC-Date: 2026-03-02T08:15:00Z",
+    )
+    length = b"Content-Length: %d" % len(block)
+    (page,) = found(end.join((*fields, b"Content-Type: application/http", length, b"", block)))
+    assert isinstance(page, WarcPage)
+    assert (page.content, page.content_type) == (b"<p>text", "text/html")
+
+
+def test_gzip_in_a_resource_is_unpacked() -> None:
+    crawl = Crawl()
+    crawl.stored("http://a.example/x", gzip.compress(b"<p>text"), "text/html")
+    page = found(crawl.content())[1]
+    assert isinstance(page, WarcPage)
+    assert page.content == b"<p>text"
+
+
+def test_the_first_segment_of_a_record_is_a_page_that_was_cut_off() -> None:
+    crawl = Crawl()
+    crawl.response("http://a.example/x", b"<p>text")
+    page = found(crawl.content().replace(b"WARC-Date", b"WARC-Segment-Number: 1\r\nWARC-Date"))[1]
+    assert isinstance(page, WarcPage)
+    assert page.is_cut_off
+
+
+def test_a_record_behind_nul_is_found() -> None:
+    first, second = Crawl(), Crawl()
+    first.response("http://a.example/1", b"<p>one")
+    second.response("http://a.example/2", b"<p>two")
+    records = found(first.content() + bytes(512) + second.content())
+    assert urls(records) == ["http://a.example/1", "http://a.example/2"]
+    assert sum(isinstance(record, Broken) for record in records) == 1
+
+
 GZIP, CHUNKED = ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")
 
 

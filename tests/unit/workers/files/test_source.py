@@ -648,9 +648,10 @@ def test_a_file_that_needs_another_zstd_dictionary_is_said_to(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["a.arc", "a.arc.gz", "a"])
-def test_the_pages_of_an_arc_file_are_read(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_the_pages_of_an_arc_file_are_read(tmp_path: Path, name: str, *, is_cut: bool) -> None:
     response = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>page"
-    content = b"filedesc://a.arc 0.0.0.0 20260302081500 text/plain 12\n1 0 crawler\n\n"
+    content = b"" if is_cut else b"filedesc://a.arc 0.0.0.0 20260302081500 text/plain 12\n1 0 crawler\n\n"
     content += b"http://a.example/a 192.0.2.1 20260302081500 text/html %d\n%s\n" % (len(response), response)
     (record,) = records([file(tmp_path, name, gz(content) if name.endswith("gz") else content)])
     assert record.value == b"<html>page"
