@@ -30,7 +30,7 @@ class ArcHeader(NamedTuple):
 
 
 def begins(data: bytes) -> bool:
-    """Return whether a file is one of ARC, by its first bytes: the first record of each, or that of a response."""
+    """Return whether a file begins like ARC, or with the header of a response in ARC."""
     return data.startswith(START) or _RESPONSE.match(data) is not None
 
 

@@ -102,7 +102,10 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
 
 
 def _closed(html: str) -> str:
-    """Return XHTML with end tags where a parser of HTML would take all that follows for the content of an element."""
+    """Return XHTML with end tags for empty elements, such as `<title/>`.
+
+    Without them a parser of HTML takes all that follows for their content.
+    """
     return _EMPTY.sub(r"<\1\2></\1>", html) if html[:_XML_WITHIN].lstrip().startswith("<?xml") else html
 
 

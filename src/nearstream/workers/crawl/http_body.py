@@ -43,8 +43,8 @@ class Body(NamedTuple):
 def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
     """Return a body without its transfer and content encodings.
 
-    What was stored without an encoding that is declared is left as it is. Gzip is unpacked without a declaration too, and
-    chunks of which the last one is there are joined. Unknown encodings are passed over.
+    What was stored without an encoding that is declared is left as it is. Without a declaration gzip is unpacked, and
+    all chunks are joined if the last one is there. Unknown encodings are passed over.
 
     Args:
         body: The body as it is stored.
@@ -124,7 +124,7 @@ def _dechunked(body: bytes) -> Body:
 
 
 def _all_chunks(body: bytes) -> bytes:
-    """Return a body without the lines of its chunks if it consists of chunks alone, else as it is."""
+    """Return the chunks of a body if it consists of chunks alone, else the body."""
     found = _dechunked(body)
     return body if found.is_cut_off or not _LAST_CHUNK.search(body[-_LAST_CHUNK_BYTES:]) else found.content
 

@@ -13,7 +13,7 @@ _END = rb"(?:\r\n|\n|\r|\Z)"
 # A parameter on a line of its own, whose program forgot to indent it.
 _PARAMETER = rb"(?:boundary|charset|delsp|format|name|filename|protocol|report-type|type)\*?\d*\*?[ \t]*+=[^\r\n]*+"
 _CONTINUED = rb"(?:[ \t][^\r\n]*+|" + _PARAMETER + rb")"
-# Fields that each message has, or of which its structure depends. Behind a line that is none, they go on with a header.
+# Fields that messages have, or that their structure depends on. A header goes on with one behind a line of no field.
 _KNOWN = rb"(?:content-(?:type|transfer-encoding|disposition)|message-id|mime-version|received)[ \t]*+:"
 _FIELD = rb"(?:[!-9;-~]++[ \t]*+:[^\r\n]*+|" + _CONTINUED + rb"|[^\r\n]{1,998}+(?=[\r\n]{1,2}" + _KNOWN + rb"))"
 _HEAD = re.compile(rb"(?:From [^\r\n]*+" + _END + rb")?(?:" + _FIELD + _END + rb")*+", re.IGNORECASE)
@@ -101,7 +101,7 @@ def split_head(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def head_of(message: bytes) -> bytes:
-    """Return the fields of a message, at most 256 KiB, which are indented where they go on."""
+    """Return the fields of a message, of at most 256 KiB. Where a field goes on, its line is indented."""
     return _UNINDENTED.sub(b" ", _NO_FIELD.sub(b"", message[: split_head(message, 0, len(message))[0]]))
 
 
