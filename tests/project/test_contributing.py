@@ -16,7 +16,7 @@ RECIPES = {
 WORDS = {
     "Add a relation": "rearranged",
     "Add an index key": "ANCHOR",
-    "Add a command": "show_new_parts",
+    "Add a command": "add_novel",
     "Add a field to verdicts": "novel_spans",
     "Change the Kafka client": "aiokafka",
 }

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.cli.parser import ROLES, create_parser
+from nearstream.workers.cli.parser import create_parser
+from nearstream.workers.cli.servers import ROLES
 from nearstream.workers.config.settings import load
 from tests.support.units import INSTALLED, verified
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from nearstream.workers.cli.parser import create_parser
+from nearstream.workers.cli.parser import create_whole_parser
 
 
 def parsers(
@@ -18,6 +18,7 @@ def parsers(
                 yield from parsers(command, (*path, name))
 
 
-PARSERS = dict(parsers(create_parser()))
-# The name of the function of each command, empty for a group of commands.
-COMMANDS = {path: parser.get_default("command") or "" for path, parser in PARSERS.items()}
+PARSERS = dict(parsers(create_whole_parser()))
+# The function of each command, None for a group of commands.
+COMMANDS = {path: parser.get_default("command") for path, parser in PARSERS.items()}
+ROOMS = sorted({function.__module__.rpartition(".")[2] for function in COMMANDS.values() if function})

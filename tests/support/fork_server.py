@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from tests.devstack.server import end_with_parent
-from tests.support.commands import COMMANDS
+from tests.support.commands import ROOMS
 
 MODULES = (
     *(
@@ -29,7 +29,7 @@ MODULES = (
     ),
     *("nearstream.workers.mail.milter", "nearstream.workers.operations.receive_mail"),
     # What they import only when they run, most of it for a worker.
-    *("nearstream.workers.cli.main", "nearstream.workers.cli.errors", "nearstream.workers.worker.topology"),
+    *("nearstream.workers.cli.main", "nearstream.workers.worker.topology"),
     *("nearstream.streams.estimates.distance", "nearstream.streams.estimates.isolated"),
     *("nearstream.streams.estimates.scattered", "nearstream.workers.monitoring.traces"),
     *(
@@ -41,7 +41,11 @@ MODULES = (
     ),
     *("faust.tables.globaltable", "faust.tables.manager", "faust.transport.conductor", "faust.windows"),
     *("faust.transport.drivers.aiokafka", "encodings.idna"),
-    *(f"nearstream.workers.cli.{name.partition(':')[0]}" for name in COMMANDS.values() if name),
+    *(f"nearstream.workers.cli.{room}" for room in ROOMS),
+    *(
+        f"nearstream.workers.operations.{name}"
+        for name in ("check", "claim", "doctor", "labelling", "produce", "rebuild", "remove", "replay", "skip", "tail")
+    ),
 )
 MESSAGE_BYTES = 128 * 1024
 NUMBER = struct.Struct("=i")

@@ -1,6 +1,6 @@
-"""Check and convert the arguments of commands.
+"""Declare what runs a command, and the arguments that several commands have.
 
-Each function takes the text of one argument and is used as an argparse `type`.
+A function of one text checks and converts an argument: it is an argparse `type`.
 """
 
 import argparse
@@ -9,15 +9,128 @@ import re
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from nearstream.schemas.documents.document import ID_PATTERN, NAME_PATTERN, REFERENCES_MAX
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, ID_PATTERN, NAME_PATTERN, REFERENCES_MAX
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
 
+if TYPE_CHECKING:
+    Actions = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Function = Callable[[Settings, argparse.Namespace], Exit]
+
+DOCUMENTS_MAX, OFFSET_MAX = 10**12, 2**63 - 1
 _DAY_SECONDS = 86_400
 _LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{1,5})")
 _PORT_MAX = 65_535
 _WHOLE = re.compile(r"[0-9]{1,19}")
 _AGE = re.compile(r"(\d{1,6})([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY_SECONDS}
+
+
+def declare(parser: argparse.ArgumentParser, function: Function, *, example: str, no: str = "") -> None:
+    """Say what runs a command, and end its help.
+
+    Args:
+        parser: The parser of the command.
+        function: What runs.
+        example: A call with which the help ends.
+        no: What exit code 1 means. Empty: the command has no such answer.
+    """
+    parser.set_defaults(command=function)
+    parser.description = f"{parser.description} Exit code 1: {no}." if no else parser.description
+    parser.epilog = f"example: {example}"
+
+
+def add(
+    actions: "Actions", name: str, summary: str, function: Function, *, example: str, no: str = ""
+) -> argparse.ArgumentParser:
+    """Add one of the actions of a command, and declare it.
+
+    Args:
+        actions: Where it is added.
+        name: What is typed.
+        summary: What it does, for the list of actions.
+        function: What runs.
+        example: A call with which its help ends.
+        no: What exit code 1 means. Empty: the action has no such answer.
+    """
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=sentence(summary))
+    declare(parser, function, example=example, no=no)
+    return parser
+
+
+def sentence(summary: str) -> str:
+    """Return a summary as a sentence."""
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def add_since(options: argparse._ActionsContainer, what: str, default: int | None, ending: str = "") -> None:
+    """Add an option for a time or an age."""
+    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d){ending}"
+    options.add_argument("--since", type=since, default=default, metavar="T", help=meaning)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Add the files with documents, and `--quiet`."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, web pages (HTML), mail "
+        "(.eml, mbox, Maildir), crawls (WARC, WET, ARC), and folders of these, also with gzip or zstd",
+    )
+    add_quiet(parser)
+
+
+def add_json(parser: argparse._ActionsContainer, form: str) -> None:
+    """Add `--json`, whose output has this form."""
+    parser.add_argument("--json", action="store_true", help=f"print {form}")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add `--quiet`."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_collection(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--collection` of these."""
+    meaning = f"collection of the {what} (default {DEFAULT_COLLECTION})"
+    parser.add_argument("--collection", type=collection, default=DEFAULT_COLLECTION, metavar="C", help=meaning)
+
+
+def add_against(parser: argparse.ArgumentParser) -> None:
+    """Add `--against`."""
+    parser.add_argument(
+        "--against",
+        type=references,
+        default=frozenset(),
+        metavar="C,C",
+        help="collections to compare with too, at most 4",
+    )
+
+
+def add_resemblance(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add `--resemblance`, 0.8 by default."""
+    parser.add_argument(
+        "--resemblance",
+        type=share(includes_one=True),
+        default=0.8,
+        metavar="R",
+        help=f"{meaning} (default 0.8)",
+    )
+
+
+def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Add `--timeout` with this default."""
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=seconds,
+        metavar="S",
+        help=f"seconds to wait for Kafka or Redis (default {seconds:g})",
+    )
 
 
 def document_id(text: str) -> str:

@@ -1,10 +1,10 @@
-"""Check the relations found among the example documents.
+"""Match the example documents, and compare the relations found with those known from the history of the texts."""
 
-They are compared with the relations known from the history of the texts.
-"""
-
+import argparse
+import asyncio
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,12 +12,82 @@ from typing import NamedTuple
 
 import msgspec
 
-from nearstream.schemas.verdicts.events import Containment, Event, Retraction, kind_of
+from nearstream.schemas.verdicts.events import RELATIONS, Containment, Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.workers.cli.arguments import declare, positive_seconds
+from nearstream.workers.cli.families import summary_lines
+from nearstream.workers.cli.scan import add_choice, print_outcome
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Item, Refused, read
+from nearstream.workers.operations.terminal import print_line, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.in_process import embedded
 
 EXAMPLES = Path(str(files("nearstream"))) / "examples"
 AGREEMENT_MIN = 0.95
 _COLUMNS = ("relation", "known", "seen as such", "by family", "seen otherwise", "missed")
+
+
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream demo`."""
+    few = "too few of the known relations were found"
+    declare(parser, run_demo, example="nearstream demo --events", no=few)
+    folder = "folder with documents.jsonl and relations.jsonl (default: our examples)"
+    parser.add_argument("folder", nargs="?", type=Path, help=folder)
+    add_choice(parser)
+    parser.add_argument(
+        "--live", action="store_true", help="show the live page over a made-up day instead, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--speed",
+        type=positive_seconds,
+        default=20.0,
+        metavar="N",
+        help="live: seconds of the day that pass in a second (default 20)",
+    )
+    stack = "live: send the day through Kafka and Redis to workers, then clean up"
+    parser.add_argument("--stack", action="store_true", help=stack)
+    parser.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
+
+
+def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Match the example documents and compare the relations found, or show a day."""
+    folder = options.folder or EXAMPLES
+    if options.live:
+        from nearstream.workers.cli.live_demo import show_day  # it loads aiohttp and all clients
+
+        return show_day(settings, folder, options)
+    known = read_known_relations(folder)
+    deployment = Deployment.of(settings)
+    job = embedded(deployment)
+    print_summary = print_message if options.json else print_line
+    events: list[Event] = []
+
+    async def run() -> None:
+        async for outcome in job.outcomes(_items(folder)):
+            print_outcome(outcome, options, deployment.scheme.text)
+            events.extend((*outcome.events, outcome.verdict) if outcome.verdict else outcome.events)
+        for line in ("", *summary_lines(await job.families())):
+            print_summary(line)
+
+    asyncio.run(run())
+    agreement = check_relations(known, events, frozenset(RELATIONS))
+    for line in ("", *table(agreement)):
+        print_summary(line)
+    return Exit.OK if agreement.is_sufficient else Exit.NO
+
+
+def _items(folder: Path) -> Iterator[Item | Refused]:
+    """Yield the example documents, then the removal of the last one."""
+    last = None
+    for item in read([str(folder / "documents.jsonl")]):
+        yield item
+        if isinstance(item, Item):
+            last = item.record
+    if last is not None:
+        key = json.loads(last.value or b"{}")["id"].encode()
+        yield Item("the removal", last._replace(offset=last.offset + 1, key=key, value=None))
 
 
 class KnownRelation(msgspec.Struct, frozen=True):

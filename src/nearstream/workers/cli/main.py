@@ -1,11 +1,12 @@
 """Run one command of the command line.
 
-Nothing that a command needs is imported before the command is chosen, so that help, the version and the settings
-are shown without loading numpy, the Redis client or the Kafka client.
+Nothing that a command needs is imported before the command is chosen, so that the list of commands, the version and
+the settings are shown without loading numpy, the Redis client or the Kafka client.
 """
 
 import argparse
 import contextlib
+import errno
 import gc
 import io
 import logging
@@ -13,25 +14,25 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from pkgutil import resolve_name
+from collections.abc import Sequence
+
+import msgspec
 
 from nearstream.workers.cli import logs
-from nearstream.workers.cli.errors import exit_code, message
 from nearstream.workers.cli.parser import FIRST_STEPS, create_parser
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.terminal import print_message
 
 _HINT = " (`nearstream doctor` says what to do)"
-
-Command = Callable[[Settings, argparse.Namespace], Exit]
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, one of `Exit`."""
     try:
         try:
+            logs.configure(os.environ.get("NEARSTREAM_LOG_FORMAT", "text"))  # until the settings are loaded
             return _run(_parsed(arguments))
         finally:
             sys.stdout.flush()  # A failure at interpreter exit could no longer be reported.
@@ -41,19 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except Exception as error:
-        code = exit_code(error)
+        code = _exit_code(error)
         if code is None:
             raise
-        logs.report_failure(message(error) + (_HINT if code == Exit.UNREACHABLE else ""))
+        logs.report_failure(_message(error) + (_HINT if code == Exit.UNREACHABLE else ""))
         if code == Exit.UNWRITABLE:
             _discard_output()
         return code
-
-
-def command_function(name: str) -> Command:
-    """Import the function of a command, named as `module:function` in this package."""
-    function: Command = resolve_name(f"nearstream.workers.cli.{name}")
-    return function
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -73,14 +68,13 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
-    logs.configure(os.environ.get("NEARSTREAM_LOG_FORMAT", "text"))  # for settings that cannot be loaded
     settings = load()
     logs.configure(settings.log_format, settings.log_level or "warning")
-    command = command_function(options.command)
     gc.enable()
     # asyncio's own handler only cancels a task, which does not interrupt a blocking read of a file.
     signal.signal(signal.SIGINT, _interrupt)
-    return command(settings, options)
+    exit_code: Exit = options.command(settings, options)
+    return exit_code
 
 
 def _interrupt(*_: object) -> None:
@@ -93,3 +87,35 @@ def _interrupt(*_: object) -> None:
 def _discard_output() -> None:
     """Redirect stdout to the null device, because flushing it at interpreter exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _exit_code(error: Exception) -> Exit | None:
+    """Return the exit code for an expected error, None for a bug."""
+    if isinstance(error, SettingsError):
+        return Exit.MISCONFIGURED
+    if isinstance(error, ConnectionError | TimeoutError):
+        return Exit.UNREACHABLE
+    if isinstance(error, OSError):
+        return Exit.UNWRITABLE if error.errno in _NO_SPACE else Exit.UNREADABLE
+    if isinstance(error, msgspec.MsgspecError):
+        return Exit.UNREADABLE
+    return _service_exit_code(error)
+
+
+def _message(error: Exception) -> str:
+    """Return the text of an error, for a system error without its number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _service_exit_code(error: Exception) -> Exit | None:
+    # Imported on use: these modules load numpy and the Kafka client, which `nearstream settings` does not need.
+    from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
+    from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, refused
+
+    if isinstance(error, IndexLostError) or refused(error):
+        return Exit.MISCONFIGURED
+    if isinstance(error, IndexUnavailableError | KafkaUnreachableError | KafkaError):
+        return Exit.UNREACHABLE
+    return None

@@ -11,7 +11,7 @@ import pytest
 from nearstream.schemas.documents.evidence import Span
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import Containment, kind_of
-from nearstream.workers.cli.comparison import is_crossed, picture
+from nearstream.workers.cli.compare import is_crossed, picture
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.cli.main import main
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.cli.parser import SHELLS
+from nearstream.workers.cli.setup import SHELLS
 from tests.devstack.debian import unpacked
 
 ASK_BASH = """

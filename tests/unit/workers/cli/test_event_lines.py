@@ -14,8 +14,7 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json, event_headers
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.event_lines import arrival_object, line, print_arrival
-from nearstream.workers.cli.fitting import COLUMNS
+from nearstream.workers.cli.events import COLUMNS, arrival_object, line, print_arrival
 from nearstream.workers.operations.tail import Arrival, EventFilter
 from nearstream.workers.operations.terminal import columns, print_json
 from tests.support.forged import FORGED, dangerous

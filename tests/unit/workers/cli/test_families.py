@@ -11,10 +11,9 @@ import pytest
 from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.looking_up import families_of
-from nearstream.workers.cli import family_commands as families_command
-from nearstream.workers.cli.family_commands import selected
-from nearstream.workers.cli.family_report import best, family_object, report_lines, summary_lines
-from nearstream.workers.cli.fitting import COLUMNS
+from nearstream.workers.cli import families as families_command
+from nearstream.workers.cli.events import COLUMNS
+from nearstream.workers.cli.families import best, family_object, report_lines, selected, summary_lines
 from nearstream.workers.operations.terminal import Progress, columns
 from tests.support.forged import FORGED, dangerous
 

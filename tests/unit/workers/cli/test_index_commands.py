@@ -9,7 +9,7 @@ import pytest
 
 from nearstream.streams.store.limits import IndexState
 from nearstream.workers.cli.main import main
-from nearstream.workers.cli.stats_commands import index_lines, index_object, slot_lines, slot_object
+from nearstream.workers.cli.stats import index_lines, index_object, slot_lines, slot_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.pipeline.deployment import Deployment

@@ -9,7 +9,7 @@ import pytest
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.store.store import Position
-from nearstream.workers.cli.document_commands import document_lines, document_object
+from nearstream.workers.cli.inspect import document_lines, document_object
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.redis.reading.document_facts import (
     BucketFacts,

@@ -293,10 +293,10 @@ def test_s16_a_crash_is_logged_without_what_a_terminal_obeys() -> None:
     crashing = """
 import nearstream.workers.cli.main as main
 
-def crash(name):
+def crash():
     raise ZeroDivisionError("\\x1b[31m\\u202e")
 
-main.command_function = crash
+main.load = crash
 main.main(["settings"])
 """
     done = subprocess.run([sys.executable, "-c", crashing], capture_output=True, timeout=60, check=False, cwd=ROOT)

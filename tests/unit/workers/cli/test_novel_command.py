@@ -3,7 +3,7 @@
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
-from nearstream.workers.cli.check_commands import new_parts, part_lines
+from nearstream.workers.cli.check import new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.check import Checked
 from nearstream.workers.pipeline.deployment import Deployment

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
-from nearstream.workers.cli.event_lines import line, print_verdict, verdict_line
-from nearstream.workers.cli.fitting import COLUMNS
+from nearstream.workers.cli.events import COLUMNS, line, print_verdict, verdict_line
 from nearstream.workers.operations.terminal import columns
 from tests.support.forged import FORGED, dangerous
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from nearstream.workers.cli.audit_command import recall_lines
+from nearstream.workers.cli.audit import recall_lines
 from nearstream.workers.operations.audit.recall import Audited, Pair, Recall, _summed, measure
 from nearstream.workers.operations.audit.window import Told
 

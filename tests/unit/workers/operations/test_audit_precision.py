@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval
-from nearstream.workers.cli.audit_command import precision_lines, symbol_lines
+from nearstream.workers.cli.audit import precision_lines, symbol_lines
 from nearstream.workers.operations.audit import symbols
 from nearstream.workers.operations.audit.precision import FieldPrecision, Found, Observed, measure
 

@@ -1,10 +1,9 @@
-"""Manage topics, show events and consumer lag."""
+"""Manage topics, and show the consumer lag."""
 
 import argparse
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import json_schemas, subjects
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.workers.cli.event_lines import arrival_object, print_arrival
+from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -21,10 +20,46 @@ from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import admin
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
 from nearstream.workers.kafka.members import GroupMembers, group_members, unread
-from nearstream.workers.operations.tail import EventFilter, follow_events
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
 
 _STATES_SECONDS = 2.0
+
+
+def add_topics(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream topics`."""
+    example = "nearstream topics create --partitions 12 --replication 3"
+    declare(parser, manage_topics, example=example, no="create, check: a topic is missing or differs")
+    parser.add_argument(
+        "action", nargs="?", choices=("list", "create", "check"), default="list", help="what to do (default list)"
+    )
+    parser.add_argument(
+        "--replication",
+        type=whole_number(1, 32_767),
+        default=1,
+        metavar="N",
+        help="replicas of a new topic (default 1)",
+    )
+    parser.add_argument(
+        "--partitions",
+        type=whole_number(1, 1_024),
+        metavar="N",
+        help="create: partitions of each new topic but dead letters (default 6), fixed for signatures from then on",
+    )
+    for name, meaning in (
+        ("--dry-run", "create: change nothing, show what is missing or different"),
+        ("--apply-config", "create: also correct the configuration, never the partitions"),
+    ):
+        parser.add_argument(name, action="store_true", help=meaning)
+    for name, metavar, meaning in (
+        ("--schemas", "DIR", "only write the JSON Schema of each message"),
+        ("--asyncapi", "FILE", "only write the AsyncAPI document of all topics"),
+        ("--connect", "DIR", "only write what Kafka Connect, ClickHouse and OpenSearch need"),
+    ):
+        parser.add_argument(name, type=Path, metavar=metavar, help=meaning)
+    register = "only register the JSON Schema of each message in the schema registry there"
+    parser.add_argument("--register", metavar="URL", help=register)
+    add_json(parser, "one JSON object per line")
+    add_timeout(parser, 10.0)
 
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -96,6 +131,15 @@ def _create(settings: Settings, options: argparse.Namespace) -> None:
     if options.apply_config:
         for change in asyncio.run(kafka_topics.apply_configs(settings, options.timeout)):
             print_message(f"set {change}")
+
+
+def add_lag(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream lag`."""
+    behind = "a partition is more than N records behind"
+    declare(parser, show_lag, example="nearstream lag --max 10000", no=f"{behind} (--max)")
+    parser.add_argument("--max", type=whole_number(0, OFFSET_MAX), metavar="N", help=f"exit with 1 if {behind}")
+    add_json(parser, "one JSON object per line")
+    add_timeout(parser, 10.0)
 
 
 def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -175,22 +219,3 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[Group
             members = await group_members(client, own.group)
             found.append((members or GroupMembers(own.group, is_settled=False, count=0, hosts={}), await read_lag()))
     return found
-
-
-def show_events(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print events as they arrive."""
-
-    async def run() -> None:
-        wanted = EventFilter(frozenset(options.type), options.collection or "")
-        following = follow_events(
-            settings, options.timeout, wanted, since_ms=options.since, until_end=options.until_end
-        )
-        async with aclosing(following) as arrivals:
-            async for arrival in arrivals:
-                if options.json:
-                    print_json(arrival_object(arrival), flush=True)
-                else:
-                    print_arrival(arrival)
-
-    asyncio.run(run())
-    return Exit.OK

@@ -1,5 +1,6 @@
 """Compare two documents and show how they relate."""
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +14,42 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.verdicts.events import ChangeEvent, Containment
 from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
+from nearstream.workers.cli.arguments import add_json, declare
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.operations.one_document import signed_file
-from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_json, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded
 
 _BAR_CELLS = 64
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 _OTHER_MARK = "="
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream compare`."""
+    declare(parser, show_comparison, example="nearstream compare old.txt new.txt", no="the documents are unrelated")
+    kinds = "file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=name.upper(), help=kinds)
+    add_json(parser, "one JSON object")
+
+
+def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how the documents of two files relate, with all evidence."""
+    try:
+        compared = compare_files(Deployment.of(settings), (options.a, options.b))
+    except (InvalidMessageError, UnreadableFileError) as error:
+        print_message(f"nearstream: {error}")
+        return Exit.UNREADABLE
+    if options.json:
+        print_json(as_object(compared))
+    else:
+        for line in as_text(compared):
+            print_line(line)
+    return Exit.OK if compared.is_related else Exit.NO
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,15 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+from nearstream.workers.cli.arguments import (
+    DOCUMENTS_MAX,
+    add_json,
+    add_quiet,
+    add_resemblance,
+    declare,
+    share,
+    whole_number,
+)
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.source import read
@@ -15,6 +24,29 @@ from nearstream.workers.pipeline.deployment import Deployment
 _BAR_CELLS = 40
 _STEPS = [step / 10 for step in range(1, 11)]
 DEFAULT_RECALL = 0.99
+
+
+def add_tune(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream tune`."""
+    declare(parser, show_bands, example="nearstream tune --resemblance 0.8 --recall 0.99 --sample documents.jsonl")
+    add_resemblance(parser, "resemblance of the pairs to be found")
+    parser.add_argument(
+        "--recall",
+        type=share(includes_one=False),
+        metavar="P",
+        help="least probability of finding them (default 0.99)",
+    )
+    parser.add_argument(
+        "--documents",
+        type=whole_number(1, DOCUMENTS_MAX),
+        default=1_000_000,
+        metavar="N",
+        help="documents in the index, for its memory (default 1000000)",
+    )
+    sampled = "file or folder with documents like yours: 2000 of them are compared to check the promise"
+    parser.add_argument("--sample", metavar="PATH", help=sampled)
+    add_json(parser, "one JSON object")
+    add_quiet(parser)
 
 
 def show_bands(settings: Settings, options: argparse.Namespace) -> Exit:

@@ -4,23 +4,34 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from msgspec import to_builtins
 
+from nearstream.workers.cli.arguments import add_json, add_quiet, add_timeout, declare
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import Progress, in_bytes, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import index_to_read
 from nearstream.workers.redis.reading.scanning import sample_keys
 from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts
 from nearstream.workers.redis.reading.totals import Totals, totals
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import until_answered
 
 _NOTABLE = 100_000  # keys. Fewer show no progress.
+_DAY_SECONDS = 86_400
+_MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
+
+
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream stats`."""
+    declare(parser, show_stats, example="nearstream stats --json")
+    internals = "show chunks, memory and checkpoints of each slot instead"
+    parser.add_argument("--internals", action="store_true", help=internals)
+    add_json(parser, "one JSON object, with --internals one for each slot")
+    add_quiet(parser)
+    add_timeout(parser, 10.0)
 
 
 def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -39,15 +50,12 @@ def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 async def _read(address: IndexAddress, options: argparse.Namespace) -> tuple[tuple[SlotFacts, ...], Totals]:
-    index = await until_answered(partial(RedisIndex.open_to_read, address), options.timeout)
     progress = Progress("read keys", quiet=options.quiet)
-    try:
+    async with index_to_read(address, options.timeout) as index:
         keys = await sample_keys(index, progress.step)
         if progress.done > _NOTABLE:
             progress.end()
         return await index_facts(index, keys), await totals(index, keys)
-    finally:
-        await index.close()
 
 
 def _print_internals(slots: tuple[SlotFacts, ...], address: IndexAddress, *, is_json: bool) -> None:
@@ -58,9 +66,6 @@ def _print_internals(slots: tuple[SlotFacts, ...], address: IndexAddress, *, is_
             of_slots = f", slot {number} of {len(slots)}" if len(slots) > 1 else ""
             for line in slot_lines(slot, f"{address.namespace}, scheme {address.scheme}{of_slots}"):
                 print_line(line)
-
-
-_DAY_SECONDS = 86_400
 
 
 def index_lines(slots: Sequence[SlotFacts], whole: Totals, name: str, retention_seconds: int) -> Iterator[str]:
@@ -122,9 +127,6 @@ def slot_object(slot: SlotFacts, scheme: str, number: int) -> dict[str, Any]:
     facts = to_builtins(slot)
     del facts["key"]
     return {"slot": number, "scheme": scheme, **facts}
-
-
-_MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
 
 
 def _of_limit(whole: Totals, bytes_a_document: int | None) -> str:

@@ -1,4 +1,4 @@
-"""List and show dead letters."""
+"""List, show, replay and skip dead letters."""
 
 import argparse
 import asyncio
@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from contextlib import aclosing
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.dead_letter import Payload, StoredDeadLetter, dead_id
+from nearstream.schemas.topics.dead_letter import Payload, Reason, StoredDeadLetter, dead_id
+from nearstream.workers.cli.arguments import (
+    OFFSET_MAX,
+    add,
+    add_json,
+    add_quiet,
+    add_since,
+    add_timeout,
+    whole_number,
+)
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import TopicPartition
@@ -18,6 +27,47 @@ from nearstream.workers.operations.terminal import Progress, escaped, print_json
 SHOWN_CHARACTERS = 2000
 _DEAD_ID = re.compile(r"[0-9a-f]{32}")
 _HEX_COLUMNS = 16
+_PARTITION_MAX = 2**31 - 1
+
+
+def add_dlq(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions of `nearstream dlq`."""
+    actions = parser.add_subparsers(required=True, metavar="action")
+    summary, example = "count the dead letters of each reason, show their ids", "nearstream dlq list --since 24h"
+    listing = add(actions, "list", summary, list_reasons, example=example)
+    listing.add_argument("--each", action="store_true", help="print a line for each dead letter with its id")
+    add_json(listing, "one JSON object per line")
+    summary, example = "show a dead letter: reason, headers, bytes", "nearstream dlq show nearstream.documents.v1 0 17"
+    show = add(actions, "show", summary, show_dead_letter, example=example, no="there is no such dead letter")
+    words, meaning = "ID | TOPIC PARTITION OFFSET", "id of the dead letter, or the position of the refused record"
+    show.add_argument("dead_letter", nargs="+", metavar=words, help=meaning)
+    show.usage = f"nearstream dlq show [-h] [--hex | --json] [--timeout S] {words}"
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
+    add_json(form, "one JSON object with all bytes in hex")
+    replaying = add(
+        actions,
+        "replay",
+        "send refused records to their topics again, each once",
+        replay,
+        example="nearstream dlq replay --reason not_json --dry-run",
+        no="too many replays with --reason or --since came before: replay without them",
+    )
+    replaying.add_argument("--dry-run", action="store_true", help="send nothing, count what would be sent")
+    for command in (listing, replaying):
+        reasons = [reason.value for reason in Reason]
+        meaning = "only dead letters of this reason"
+        command.add_argument("--reason", choices=reasons, default="", metavar="R", help=meaning)
+        add_since(command, "only dead letters", 0)
+        add_quiet(command)
+    summary = "skip a record that crashes the workers; stop them first"
+    example = "nearstream dlq skip nearstream.signatures.v1 0 17"
+    skipping = add(actions, "skip", summary, skip, example=example, no="the record cannot be skipped")
+    skipping.add_argument("topic", metavar="TOPIC", help="full name of the documents or signatures topic")
+    for name, most in (("partition", _PARTITION_MAX), ("offset", OFFSET_MAX)):
+        skipping.add_argument(name, type=whole_number(0, most), metavar=name.upper(), help=f"{name} of the record")
+    for command in (listing, show, replaying, skipping):
+        add_timeout(command, 10.0)
 
 
 def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -201,3 +251,38 @@ def _printable(text: str) -> str:
 
 def _printable_bytes(value: bytes | None) -> str:
     return "null" if value is None else _printable(value.decode("utf-8", "backslashreplace"))
+
+
+def replay(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Send refused records to their topics again, or count what would be sent."""
+    # Imported on use, because this loads the client of Redis.
+    from nearstream.workers.operations.replay import Selection, plan_replay, replay_dead_letters
+    from nearstream.workers.operations.replay_log import TooManySpansError
+    from nearstream.workers.pipeline.deployment import Deployment
+
+    run = plan_replay if options.dry_run else replay_dead_letters
+    wanted, progress = Selection(options.reason, options.since), Progress("dead letters", 0, options.quiet)
+    try:
+        outcome = asyncio.run(run(Deployment.of(settings), wanted, options.timeout, progress))
+    except TooManySpansError as error:
+        print_message(f"nearstream: {error}: replay without --reason and --since")
+        return Exit.NO
+    causes = ", ".join(f"{number} {cause}" for cause, number in outcome.skipped.most_common())
+    verb = "would be sent" if options.dry_run else "sent"
+    print_message(f"{verb} {outcome.sent}, skipped {outcome.skipped.total()}{f': {causes}' if causes else ''}")
+    return Exit.OK
+
+
+def skip(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Skip one record that crashes the workers."""
+    from nearstream.workers.operations.skip import NotSkippedError, Target, skip_record
+    from nearstream.workers.pipeline.deployment import Deployment
+
+    target = Target(options.topic, options.partition, options.offset)
+    try:
+        asyncio.run(skip_record(Deployment.of(settings), target, options.timeout))
+    except NotSkippedError as error:
+        print_message(f"nearstream: {error}")
+        return Exit.NO
+    print_message(f"skipped {options.offset}")
+    return Exit.OK

@@ -1,13 +1,16 @@
-"""Inspect documents, show and rebuild the index, manage schemes."""
+"""Manage the schemes of the index, rebuild a lost index, and build the index of another scheme."""
 
 import argparse
 import asyncio
-from collections.abc import Callable, Coroutine
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
+from nearstream.workers.cli.arguments import add, add_json, add_quiet, add_timeout, declare
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
@@ -17,6 +20,34 @@ from nearstream.workers.redis.index.schemes import SchemeRefusedError, drop_sche
 from nearstream.workers.redis.kept.deployments import forget_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import until_answered
+from nearstream.workers.redis.store.opening import RebuildRefusedError
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.rebuild import Rebuilt  # it loads the client of Kafka
+
+_NOT_REBUILT = "the index is not empty, another rebuild runs, or no signature has the scheme"
+
+
+def add_index(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions of `nearstream index`."""
+    actions = parser.add_subparsers(required=True, metavar="action")
+    summary = "list the schemes: active, building or retired; their indexes"
+    listing = add(actions, "list", summary, list_schemes, example="nearstream index list")
+    summary = "build the index of another scheme beside the active one"
+    example = "NEARSTREAM_BANDS=16 NEARSTREAM_ROWS=6 nearstream index build"
+    build = add(actions, "build", summary, build_index, example=example, no=_NOT_REBUILT)
+    add_quiet(build)
+    summary, no = "make a scheme active and retire the active one", "the scheme is unknown, or its index is not ready"
+    switch = add(actions, "switch", summary, switch_index, example="nearstream index switch", no=no)
+    switch.add_argument("scheme", nargs="?", metavar="SCHEME", help="name of the scheme (default: from the settings)")
+    for command in (listing, switch):
+        add_json(command, "one JSON object per line")
+    summary, no = "delete the index of a scheme that is not active", "the scheme is unknown or active"
+    example = "nearstream index drop letters-1-u14-k0d3e89c8-cd9cec30"
+    drop = add(actions, "drop", summary, drop_index, example=example, no=no)
+    drop.add_argument("scheme", metavar="SCHEME", help="name of the scheme")
+    for command in (listing, build, switch, drop):
+        add_timeout(command, 10.0)
 
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -133,3 +164,62 @@ async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> N
         print_line(f"{each.name:<36}  {each.state:<8}  {state:<10}  {since}")
     if not known:
         print_message(f"{address.namespace} has no index: `nearstream doctor` says whether it is lost, or not made yet")
+
+
+def add_rebuild(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream rebuild`."""
+    declare(parser, rebuild_index, example="nearstream rebuild", no=_NOT_REBUILT)
+    add_quiet(parser)
+    add_timeout(parser, 10.0)
+
+
+def rebuild_index(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Rebuild a lost index from the signatures topic."""
+    # Imported on use, as below: this loads the client of Kafka.
+    from nearstream.workers.operations.claim import claim_deployment
+    from nearstream.workers.operations.rebuild import require_own_signatures
+
+    deployment = Deployment.of(settings)
+
+    async def claim() -> None:
+        # The record of the deployment was lost with the index, so only the signatures know the former settings.
+        await require_own_signatures(deployment, options.timeout)
+        await claim_deployment(deployment, "match", options.timeout)
+
+    asyncio.run(claim())
+    return _rebuild(deployment, options, deployment.index_address())
+
+
+def build_index(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Build the index of the scheme in the settings from its signatures, beside the active one."""
+    deployment = Deployment.of(settings)
+    return _rebuild(deployment, options, replace(deployment.index_address(), beside=True))
+
+
+def _rebuild(deployment: Deployment, options: argparse.Namespace, address: IndexAddress) -> Exit:
+    from nearstream.workers.operations.rebuild import rebuild
+
+    try:
+        rebuilt = asyncio.run(_interruptible(rebuild(deployment, address, options.timeout, quiet=options.quiet)))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    except RebuildRefusedError as error:
+        print_message(f"nearstream: {error}")
+        return Exit.NO
+    labels = f", labels {rebuilt.labels}" if rebuilt.labels else ""
+    print_line(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}{labels}")
+    if rebuilt.skipped and not rebuilt.admitted:
+        topic = deployment.topic(SIGNATURES)
+        print_message(f"nearstream: {topic} holds no signature of {address.scheme}, the new index is empty")
+        return Exit.NO
+    return Exit.OK
+
+
+async def _interruptible(rebuilding: Awaitable["Rebuilt"]) -> "Rebuilt":
+    """Let Ctrl-C cancel the rebuild between two steps of the event loop.
+
+    Our usual handler raises an error in whatever runs at that moment, which can end the loop before that.
+    """
+    task = asyncio.ensure_future(rebuilding)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+    return await task

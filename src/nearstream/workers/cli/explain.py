@@ -13,8 +13,9 @@ from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import evidence
 from nearstream.streams.relations.novelty import Novelty
 from nearstream.streams.relations.sent_novelty import novelty_in_text
-from nearstream.workers.cli.comparison import change_lines, number_lines
-from nearstream.workers.cli.family_report import family_object
+from nearstream.workers.cli.arguments import add_collection, add_json, add_quiet, add_timeout, declare
+from nearstream.workers.cli.compare import change_lines, number_lines
+from nearstream.workers.cli.families import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.content import UnreadableFileError
@@ -23,6 +24,12 @@ from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.operations.lost_pair import Loss, Tier, comparison_text, event_id_of, first_loss, stored_pair
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream explain`."""
+    declare(parser, explain_pair, example="nearstream explain old.txt new.txt", no="an id is unknown")
+    _add_pair(parser)
 
 
 def explain_pair(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -41,6 +48,13 @@ def explain_pair(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.NO if _is_unknown(explained) else Exit.OK
 
 
+def add_why_not(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream why-not`."""
+    example = "nearstream why-not https://a.example/1 https://a.example/2"
+    declare(parser, explain_loss, example=example, no="an id is unknown")
+    _add_pair(parser)
+
+
 def explain_loss(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the first tier that lost a pair, or the event that it has."""
     deployment = Deployment.of(settings)
@@ -57,6 +71,21 @@ def explain_loss(settings: Settings, options: argparse.Namespace) -> Exit:
         if loss.event_id and loss.tier is Tier.RELATED:
             print_line(event_line(loss))
     return Exit.NO if _is_unknown(explained) else Exit.OK
+
+
+def _add_pair(parser: argparse.ArgumentParser) -> None:
+    """Add two documents, and how they are read."""
+    for name in ("a", "b"):
+        parser.add_argument(
+            name,
+            metavar=name.upper(),
+            help="file with one document, file with a signature (.msgpack), or id of a document in the index (id:X "
+            "is always an id)",
+        )
+    add_collection(parser, "ids")
+    add_json(parser, "one JSON object")
+    add_quiet(parser)
+    add_timeout(parser, 10.0)
 
 
 def _explained(deployment: Deployment, options: argparse.Namespace) -> Explained:

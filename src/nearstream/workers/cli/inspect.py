@@ -1,4 +1,4 @@
-"""Inspect and remove documents of the index."""
+"""Show one document of the index."""
 
 import argparse
 import asyncio
@@ -12,20 +12,25 @@ from msgspec import to_builtins
 
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.signature import Signature
-from nearstream.workers.cli.family_report import family_object
+from nearstream.workers.cli.arguments import add_collection, add_json, add_quiet, add_timeout, declare, document_id
+from nearstream.workers.cli.families import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
-from nearstream.workers.operations.remove import remove_documents
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.reading.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
 
-_STATUS_BEFORE = {
-    DocumentStatus.LIVE: "live",
-    DocumentStatus.EXPIRED: "expired",
-    DocumentStatus.UNKNOWN: "not in the index",
-}
+
+def add_inspect(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream inspect`."""
+    example = "nearstream inspect https://a.example/1 --collection news"
+    declare(parser, show_document, example=example, no="the id is unknown")
+    parser.add_argument("id", type=document_id, metavar="ID", help="id of the document")
+    add_json(parser, "one JSON object")
+    add_quiet(parser)
+    add_collection(parser, "documents")
+    add_timeout(parser, 10.0)
 
 
 def show_document(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -38,18 +43,6 @@ def show_document(settings: Settings, options: argparse.Namespace) -> Exit:
         for line in document_lines(inspected, time.time_ns() // 1_000_000):
             print_line(line)
     return Exit.NO if inspected.status is DocumentStatus.UNKNOWN else Exit.OK
-
-
-def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Send the removal of documents, and print what the index held of each."""
-    deployment = Deployment.of(settings)
-    removed = asyncio.run(remove_documents(deployment, options.ids, options.collection, options.timeout))
-    for document in removed:
-        if options.json:
-            print_json({"document": document.document_key, "status": document.status})
-        else:
-            print_line(f"{escaped(document.document_key)}: {_STATUS_BEFORE[document.status]}, removal sent")
-    return Exit.OK if all(document.status is DocumentStatus.LIVE for document in removed) else Exit.NO
 
 
 def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:

@@ -8,6 +8,16 @@ from dataclasses import asdict
 from fractions import Fraction
 
 from nearstream.streams.estimates.side_field import Mean
+from nearstream.workers.cli.arguments import (
+    DOCUMENTS_MAX,
+    add,
+    add_json,
+    add_quiet,
+    add_resemblance,
+    add_since,
+    add_timeout,
+    whole_number,
+)
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.audit.precision import FieldPrecision, Precision, audit_precision
@@ -21,6 +31,35 @@ from nearstream.workers.pipeline.deployment import Deployment
 _DAY_MS = 86_400_000
 _NAME_COLUMNS = 16
 _FIELD_NAMES = {"hours_apart": "hours apart", "other_host": "other host"}
+
+
+def add_audit(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions of `nearstream audit`."""
+    actions = parser.add_subparsers(required=True, metavar="action")
+    summary = "measure which share of the similar pairs of a window was found"
+    example = "nearstream audit recall --since 24h --resemblance 0.8"
+    recall = add(actions, "recall", summary, show_recall, example=example)
+    add_resemblance(recall, "least resemblance of the pairs")
+    recall.add_argument(
+        "--one-in",
+        type=whole_number(1, DOCUMENTS_MAX),
+        default=1,
+        metavar="N",
+        help="look for the partners of one document in N, among all documents (default 1)",
+    )
+    metrics = "also write the result as metrics of Prometheus, as a .prom file"
+    recall.add_argument("--metrics", metavar="FILE", help=metrics)
+    summary = "measure which share of the pairs with an event belong together, by a field that no rule uses"
+    precision = add(actions, "precision", summary, show_precision, example="nearstream audit precision --since 7d")
+    summary, example = "measure how many bits the LD symbols of a window hold", "nearstream audit symbols --since 24h"
+    symbols = add(actions, "symbols", summary, show_symbols, example=example, no="the symbols hold too few bits")
+    summary = "measure what unrelated documents of a window have in common, by length"
+    unrelated = add(actions, "unrelated", summary, show_unrelated, example="nearstream audit unrelated --since 24h")
+    for command in (recall, precision, symbols, unrelated):
+        add_since(command, "measure the records", None, ending=", by default 24h")
+        add_json(command, "one JSON object")
+        add_quiet(command)
+        add_timeout(command, 10.0)
 
 
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:

@@ -8,11 +8,25 @@ import os
 import signal
 
 from nearstream.workers.cli import logs
+from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback, positive_seconds
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import print_message
 
 log = logging.getLogger(__name__)
+ROLES = ("sign", "match", "decide", "alert", "all")
+MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
+
+
+def add_worker(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream worker`."""
+    crash = "a crash, with nothing of the batch acknowledged"
+    declare(parser, start_worker, example="nearstream worker match", no=crash)
+    parser.add_argument("role", nargs="?", choices=ROLES, default="all", help="agents to run (all: sign and match)")
+    parser.add_argument(
+        "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
+    )
+    add_timeout(parser, 30.0)
 
 
 def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -37,6 +51,13 @@ def _stop(number: int, _: object) -> None:
         os._exit(Exit.OK)
 
 
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream serve`."""
+    declare(parser, serve_api, example="NEARSTREAM_API=127.0.0.1:8080 nearstream serve")
+    add_since(parser, "the live page begins with the events", None, ending=", by default 1h")
+    add_timeout(parser, 30.0)
+
+
 def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
     """Serve the HTTP API until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
@@ -50,7 +71,10 @@ def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
+def add_milter(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream milter`."""
+    declare(parser, run_milter, example="nearstream milter --listen 127.0.0.1:9466")
+    _add_listener(parser, "127.0.0.1:9466")
 
 
 def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -69,6 +93,13 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
+def add_lmtp(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream lmtp`."""
+    declare(parser, run_lmtp, example="nearstream lmtp --collection inbox")
+    _add_listener(parser, "127.0.0.1:9467")
+    add_timeout(parser, 30.0)
+
+
 def run_lmtp(settings: Settings, options: argparse.Namespace) -> Exit:
     """Take mail until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
@@ -85,6 +116,18 @@ def run_lmtp(settings: Settings, options: argparse.Namespace) -> Exit:
 
     asyncio.run(run())
     return Exit.OK
+
+
+def _add_listener(parser: argparse.ArgumentParser, address: str) -> None:
+    """Add `--listen` with this default, and `--collection`."""
+    parser.add_argument(
+        "--listen",
+        type=loopback,
+        default=address,
+        metavar="HOST:PORT",
+        help=f"where the mail server connects, on loopback only (default {address})",
+    )
+    add_collection(parser, "messages")
 
 
 def _serve_status(settings: Settings, default: str) -> None:
@@ -116,6 +159,13 @@ async def _until_stopped(name: str, address: str, ending: "asyncio.Future[None]"
 def _end(ending: "asyncio.Future[None]") -> None:
     if not ending.done():
         ending.set_result(None)
+
+
+def add_mcp(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream mcp`."""
+    declare(parser, answer_agent, example="NEARSTREAM_API=127.0.0.1:8080 nearstream mcp")
+    meaning = "seconds to wait for an answer (default 5)"
+    parser.add_argument("--timeout", type=positive_seconds, default=5.0, metavar="S", help=meaning)
 
 
 def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:

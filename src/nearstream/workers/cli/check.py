@@ -1,0 +1,210 @@
+"""Sign documents, and ask the index about them: what they are, and what is new in them."""
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nearstream.schemas.checks.check import CheckAnswer
+from nearstream.schemas.topics.codec import encode_signature_line
+from nearstream.workers.cli.arguments import add_against, add_json, add_paths, add_timeout, declare
+from nearstream.workers.cli.events import COLUMNS, KIND_COLUMNS, cut, reference_line, sentence, with_details
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused
+from nearstream.workers.operations.reading import report
+from nearstream.workers.operations.signatures import Signed, anonymous, read_signatures, sign_files
+from nearstream.workers.operations.terminal import (
+    PATH_CHARACTERS,
+    columns,
+    escaped,
+    print_json,
+    print_line,
+    print_message,
+)
+from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.check import Checked  # it loads the client of Redis, which `sign` does not need
+
+_PUBLIC_KEY = "nearstream: NEARSTREAM_HASH_KEY is not set: whoever sees these signatures can test guesses of the texts"
+
+
+def add_sign(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream sign`."""
+    declare(parser, write_signatures, example="nearstream sign manuscripts/*.txt > signatures")
+    add_paths(parser)
+    left_out = "leave out ids, URLs, labels and addresses: the id is the digest"
+    parser.add_argument("--anonymous", action="store_true", help=left_out)
+
+
+def write_signatures(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print the signature of each document of files, one in each line."""
+    if not settings.hash_key:
+        print_message(_PUBLIC_KEY)
+    refused = False
+    for item in sign_files(Deployment.of(settings), options.paths):
+        if isinstance(item, Refused):
+            refused = True
+            _refuse(item)
+        else:
+            report(item.source, item.degraded, Counter())
+            signature = anonymous(item.signature) if options.anonymous else item.signature
+            print_line(encode_signature_line(signature).decode())
+    return Exit.UNREADABLE if refused else Exit.OK
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream check`."""
+    example = "nearstream check --signature signatures --bare"
+    declare(parser, check_documents, example=example, no="no document is related to one in the index")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files with documents, as for `nearstream scan`")
+    parser.add_argument(
+        "--signature",
+        metavar="FILE",
+        help="in place of documents: signatures from `nearstream sign` (-: stdin)",
+    )
+    add_against(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--bare", action="store_true", help="print only `yes` (related) or `no` for each document")
+    add_json(form, "one JSON object per line")
+    add_timeout(parser, 10.0)
+
+
+def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print how documents relate to those in the index, or only whether they do."""
+    if bool(options.paths) == bool(options.signature):
+        print_message("nearstream check: files expected, or --signature with a file of signatures")
+        return Exit.USAGE
+    deployment = Deployment.of(settings)
+
+    def questions() -> Iterator[Signed | Refused]:
+        if options.signature:
+            return read_signatures(deployment.scheme, [options.signature])
+        return sign_files(deployment, options.paths)
+
+    def show(item: "Checked") -> bool:
+        _show(item, options)
+        return bool(item.answer.match or item.answer.references)
+
+    return asyncio.run(_ask(deployment, questions(), options, show))
+
+
+def add_novel(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream novel`."""
+    declare(parser, show_new_parts, example="nearstream novel draft.md", no="nothing is new in any document")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="files with documents, as for `nearstream scan`")
+    add_against(parser)
+    add_json(parser, "one JSON object per line")
+    add_timeout(parser, 10.0)
+
+
+def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print what is new in the documents of files, against the index, without adding them."""
+    deployment = Deployment.of(settings)
+
+    def show(item: "Checked") -> bool:
+        told = new_parts(item)
+        if options.json:
+            print_json(told, flush=True)
+        else:
+            for line in part_lines(told):
+                print_line(line, flush=True)
+        return bool(told["parts"])
+
+    return asyncio.run(_ask(deployment, sign_files(deployment, options.paths), options, show))
+
+
+async def _ask(
+    deployment: Deployment,
+    questions: Iterator[Signed | Refused],
+    options: argparse.Namespace,
+    show: Callable[["Checked"], bool],
+) -> Exit:
+    """Show each answer, and return the exit code: a file was unreadable, an answer was yes, or none was.
+
+    `show` prints an answer and returns whether it is yes.
+    """
+    from nearstream.workers.operations.check import check_signatures
+
+    outcomes = set()
+    async with aclosing(check_signatures(deployment, questions, options.timeout, options.against)) as answers:
+        async for item in answers:
+            if isinstance(item, Refused):
+                _refuse(item)
+                outcomes.add(Exit.UNREADABLE)
+            else:
+                outcomes.add(Exit.OK if show(item) else Exit.NO)
+    return next((each for each in (Exit.UNREADABLE, Exit.OK) if each in outcomes), Exit.NO)
+
+
+def _refuse(item: Refused) -> None:
+    print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
+
+
+def _show(checked: "Checked", options: argparse.Namespace) -> None:
+    if options.bare:
+        print_line("yes" if checked.answer.match or checked.answer.references else "no", flush=True)
+    elif options.json:
+        fields = msgspec.structs.asdict(checked.answer)
+        answered = {
+            name: fields[name] for name in fields if name not in ("degraded", "reason", "learned", "learn_reason")
+        }
+        print_json({"id": checked.document_id, **answered}, flush=True)
+    else:
+        print_line(_line(checked.document_id, checked.answer), flush=True)
+        for each in checked.answer.references:
+            print_line(reference_line(each), flush=True)
+
+
+def _line(document_id: str, answer: CheckAnswer) -> str:
+    """Return the answer as a line: relation, document, counterpart, and the details that fit."""
+    kind = answer.relation or ("unique" if answer.verdict == "none" else answer.verdict)
+    start = f"{kind:<{KIND_COLUMNS}} "
+    if answer.match is None:
+        text = start + cut(document_id, COLUMNS - columns(start))
+    else:
+        text = sentence(start, document_id, "~", answer.match.id)
+    return with_details(text, list(_details(answer)))
+
+
+def _details(answer: CheckAnswer) -> Iterator[str]:
+    if answer.resemblance is not None:
+        yield f", resemblance {answer.resemblance:.2f}"
+        yield f" ({answer.low:.2f}-{answer.high:.2f})"
+    if answer.size:
+        yield f", family of {answer.size}"
+    if answer.distance is not None:
+        yield f", distance {answer.distance}"
+    for reason in answer.low_confidence:
+        yield f", {escaped(reason)}"
+
+
+def new_parts(checked: "Checked") -> dict[str, Any]:
+    """Return the novelty of a document with the text of each new part, in the order of the document.
+
+    Under a preset without LD signatures all is new that is no equal text.
+    """
+    found, text = checked.novelty, checked.text
+    spans = found.novel_spans if found else () if checked.answer.redundant else ((0, len(text)),)
+    return {
+        "id": checked.document_id,
+        "characters": len(text),
+        "novel": found and found.novel,
+        "redundant": checked.answer.redundant,
+        "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)],
+        "sources": found.sources if found else (),
+    }
+
+
+def part_lines(told: dict[str, Any]) -> Iterator[str]:
+    """Yield one line about a document and one line for each new part."""
+    amount = f"+{told['novel'].value} new" if told["novel"] else "new" if told["parts"] else "known"
+    known = ", ".join(escaped(source.id) for source in told["sources"])
+    yield f"{escaped(told['id'])}: {amount}" + (f", the rest is in {known}" if known else "")
+    for part in told["parts"]:
+        yield f"  {part['start']}-{part['end']}  {escaped(part['text'], len(part['text']))}"

@@ -1,0 +1,274 @@
+"""Print verdicts and events, each as a line of at most 120 columns, and follow them as they arrive."""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UnsetType, to_builtins
+
+from nearstream.schemas.documents.evidence import DocumentRef, ReferenceMatch
+from nearstream.schemas.verdicts.events import (
+    RELATIONS,
+    ChangeEvent,
+    Containment,
+    Event,
+    ExactDuplicate,
+    RelationEvent,
+    Retraction,
+    kind_of,
+)
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.workers.cli.arguments import add_json, add_since, add_timeout, collection, declare
+from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.operations.terminal import columns, escaped, print_json, print_line, printable
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.tail import Arrival  # it loads the Kafka client, which `scan` does not need
+
+COLUMNS = 120
+KIND_COLUMNS = 16
+# Kept free of ids, for the first detail.
+_DETAIL_COLUMNS = len("  [resemblance 0.90]")
+NOTHING_NEW = ("unique", "unchanged")
+_GONE = "a document that is gone"
+UNKNOWN = "unknown_record"
+_COLORS = {
+    "exact_duplicate": "32",
+    "near_duplicate": "36",
+    "containment": "34",
+    "version": "33",
+    "rearranged": "35",
+    "overlap": "90",
+    "retraction": "31",
+    "unique": "",
+    "unchanged": "90",
+}
+_UNKNOWN_COLOR = "31"
+_VERBS = {"exact_duplicate": "equals", "version": "updates"}
+
+
+def add_tail(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream tail`."""
+    declare(parser, show_events, example="nearstream tail --from-start --type near_duplicate --json")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--from-start", dest="since", action="store_const", const=0, help="begin with the oldest event")
+    add_since(start, "begin with the events", None)
+    parser.add_argument("--until-end", action="store_true", help="stop after the events that exist now")
+    types = ("verdict", *RELATIONS, "retraction")
+    of_type = f"only events of this type, may be repeated: {', '.join(types)}"
+    parser.add_argument("--type", action="append", default=[], choices=types, metavar="T", help=of_type)
+    parser.add_argument("--collection", type=collection, metavar="C", help="only events of this collection")
+    add_json(parser, "events as JSON Lines, each with the time of its detection (detected_at)")
+    add_timeout(parser, 10.0)
+
+
+def show_events(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print events as they arrive."""
+    from nearstream.workers.operations.tail import EventFilter, follow_events
+
+    async def run() -> None:
+        wanted = EventFilter(frozenset(options.type), options.collection or "")
+        following = follow_events(
+            settings, options.timeout, wanted, since_ms=options.since, until_end=options.until_end
+        )
+        async with aclosing(following) as arrivals:
+            async for arrival in arrivals:
+                if options.json:
+                    print_json(arrival_object(arrival), flush=True)
+                else:
+                    print_arrival(arrival)
+
+    asyncio.run(run())
+    return Exit.OK
+
+
+def print_arrival(arrival: "Arrival") -> None:
+    """Print the event of a record as one line, or its place."""
+    if arrival.event is not None:
+        print_event(arrival.event)
+        return
+    record, start = arrival.record, f"{'unknown':<{KIND_COLUMNS}} "
+    after = f" {record.partition} offset {record.offset} is no event of this release"
+    topic = cut(record.topic, COLUMNS - len(start) - len(after))
+    print_line(f"{start}{topic}{after}", color=_UNKNOWN_COLOR, flush=True)
+
+
+def arrival_object(arrival: "Arrival") -> dict[str, Any]:
+    """Return an event with the time of its detection, for JSON.
+
+    A record that holds no event gives an object of the type `unknown_record`.
+    """
+    record, event = arrival.record, arrival.event
+    if event is None:
+        fields = {"type": UNKNOWN, "topic": record.topic, "partition": record.partition, "offset": record.offset}
+    else:
+        fields = to_builtins(event)
+    return {**fields, "detected_at": arrival.detected_at}
+
+
+def print_event(event: Event) -> None:
+    """Print an event as one line, at once, with its type in color."""
+    kind = event.verdict if isinstance(event, DocumentVerdict) else kind_of(event)
+    print_line(line(event), color=_COLORS[kind], flush=True)
+
+
+def print_verdict(verdict: DocumentVerdict) -> None:
+    """Print a verdict and its references, one line each, at once and in color."""
+    print_line(verdict_line(verdict), color=_COLORS[verdict.verdict], flush=True)
+    for each in verdict.references or ():
+        print_line(reference_line(each), flush=True)
+
+
+def line(event: Event) -> str:
+    """Format an event as one line: type, ids, then the details that fit.
+
+    Ids that are too long lose their middle.
+    """
+    if isinstance(event, DocumentVerdict):
+        return verdict_line(event, f"verdict {event.verdict}: ")
+    if isinstance(event, Retraction):
+        after = ": events that name it are void"
+        return f"{'removed':<{KIND_COLUMNS}} {cut(event.document_id, COLUMNS - KIND_COLUMNS - 1 - len(after))}{after}"
+    kind = kind_of(event)
+    verb = _VERBS.get(kind, "~")
+    if isinstance(event, Containment):
+        verb = "lies in" if event.inner == "newer" else "holds"
+    text = sentence(f"{kind:<{KIND_COLUMNS}} ", event.newer.id, verb, event.older.id)
+    return with_details(text, list(_details(event)))
+
+
+def _details(event: RelationEvent) -> Iterator[str]:
+    evidence = event.evidence
+    resemblance = evidence.resemblance
+    is_unchanged = event.same_lineage and isinstance(event, ExactDuplicate)
+    if isinstance(event, Containment):
+        yield f", at {event.place[0]}-{event.place[1]}"
+    elif is_unchanged:
+        yield ", same lineage: unchanged"
+    yield f", resemblance {resemblance.value:.2f}"
+    yield f" ({resemblance.low:.2f}-{resemblance.high:.2f})"
+    if event.same_lineage and not is_unchanged:
+        yield ", same lineage"
+    for reason in event.low_confidence:
+        yield f", weak: {escaped(reason)}"
+    if isinstance(event, ChangeEvent) and not isinstance(event.added, UnsetType):
+        yield f", +{event.added} -{event.removed}"
+    if not isinstance(evidence.distance, UnsetType):
+        yield f", distance {evidence.distance.value}"
+    if not isinstance(evidence.containment, UnsetType):
+        shares = evidence.containment
+        yield f", newer in older {shares.newer_in_older:.2f}, older in newer {shares.older_in_newer:.2f}"
+    yield f", {evidence.keys.bands} bands and {evidence.keys.anchors} anchors shared"
+
+
+def verdict_line(verdict: DocumentVerdict, start: str = "") -> str:
+    """Format a verdict as one line: kind, documents, then the details that fit.
+
+    Args:
+        verdict: The verdict.
+        start: What the line starts with. Default: the kind, in a column.
+    """
+    start = start or f"{verdict.verdict:<{KIND_COLUMNS}} "
+    if verdict.verdict in NOTHING_NEW:
+        text = start + cut(verdict.id, COLUMNS - columns(start))
+    else:
+        text = sentence(start, verdict.id, _verb(verdict), verdict.of.id if verdict.of else _GONE)
+    return with_details(text, list(_verdict_details(verdict)))
+
+
+def reference_line(found: ReferenceMatch) -> str:
+    """Format a reference as a line to follow that of the verdict."""
+    start = f"{'':<{KIND_COLUMNS}} {found.relation} of {found.collection}/"
+    detail = f", resemblance {found.resemblance.value:.2f}"
+    return with_details(start + cut(found.id, COLUMNS - columns(start) - columns(detail) - 2), [detail])
+
+
+def _verb(verdict: DocumentVerdict) -> str:
+    """Return what the document is to its counterpart."""
+    if verdict.verdict == "exact_duplicate":
+        return "equals"
+    if verdict.of is None:
+        return "~"
+    is_newer = _order(verdict) > _order(verdict.of)
+    if verdict.verdict == "version":
+        return "updates" if is_newer else "precedes"
+    if verdict.verdict == "containment" and not isinstance(verdict.inner, UnsetType):
+        return "lies in" if (verdict.inner == "newer") == is_newer else "holds"
+    return "~"
+
+
+def _order(document: DocumentRef) -> tuple[object, ...]:
+    return document.observed_at, document.id, document.version
+
+
+def _verdict_details(verdict: DocumentVerdict) -> Iterator[str]:
+    is_equal = verdict.verdict == "exact_duplicate"
+    if not isinstance(verdict.novel, UnsetType) and not is_equal and verdict.verdict not in NOTHING_NEW:
+        yield f", +{verdict.novel.value} new"
+    if not isinstance(verdict.resemblance, UnsetType) and not is_equal:
+        yield f", resemblance {verdict.resemblance.value:.2f}"
+        yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
+    if verdict.family.ordinal > 1:
+        yield f", no. {verdict.family.ordinal} of its family"
+    if verdict.family.sites > 1:
+        yield f" on {verdict.family.sites} sites"
+    if not isinstance(verdict.distance, UnsetType) and not is_equal:
+        yield f", distance {verdict.distance.value}"
+    founder = verdict.family.founder
+    if founder is not None and founder.id not in (verdict.id, verdict.of.id if verdict.of else ""):
+        yield f", founded by {escaped(founder.id)}"
+    for reason in verdict.degraded:
+        yield f", degraded: {escaped(reason)}"
+
+
+def sentence(start: str, one: str, verb: str, other: str) -> str:
+    """Return a line with two ids and a verb, with room for a detail."""
+    one, other = _fitted(one, other, COLUMNS - columns(start) - columns(verb) - 2 - _DETAIL_COLUMNS)
+    return f"{start}{one} {verb} {other}"
+
+
+def with_details(text: str, details: list[str]) -> str:
+    """Append the details that fit into the line, in brackets, the most important first.
+
+    Each begins with its separator.
+    """
+    shown, room = "", COLUMNS - columns(text)
+    for detail in details:
+        longer = shown + (detail if shown else detail.removeprefix(", "))
+        if columns(longer) + len("  []") <= room:
+            shown = longer
+    return f"{text}  [{shown}]" if shown else text
+
+
+def cut(text: str, room: int) -> str:
+    """Escape a text and cut out its middle, so that it takes at most `room` columns."""
+    shown = _shown(text)
+    if columns(shown) <= room:
+        return shown
+    start, end = "", ""
+    for first, last in zip(shown, reversed(shown), strict=True):
+        if columns(start + first + end) >= room:
+            break
+        start += first
+        if columns(start + last + end) >= room:
+            break
+        end = last + end
+    return f"{start}…{end}"
+
+
+def _fitted(one: str, other: str, room: int) -> tuple[str, str]:
+    """Cut two ids, so that they take at most `room` columns together.
+
+    A short one leaves its room to the other.
+    """
+    short = min(columns(_shown(text)) for text in (one, other))
+    most = max(room - short, room // 2)
+    return cut(one, most), cut(other, most)
+
+
+def _shown(text: str) -> str:
+    """Escape a text, of which no more than both ends can be shown."""
+    return printable(text if len(text) <= 2 * COLUMNS else f"{text[:COLUMNS]}…{text[-COLUMNS:]}")
