@@ -152,8 +152,7 @@ def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Co
     estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     for candidate, numbers in zip(candidates, estimates, strict=True):
         by_text = rule_of_texts(numbers, newcomer.thresholds)
-        if is_copy(by_text):
-            by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.signature)
+        by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.signature)
         rule = first_rule(by_text, numbers)
         found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
     return found

@@ -152,7 +152,7 @@ def rule_of_surroundings(by_text: Rule, one: Signature, other: Signature) -> Rul
     """
     if by_text is EQUAL_DIGEST:
         return EQUAL_MAIN_CONTENT if surroundings_differ(one, other) else by_text
-    is_near = by_text.relation == "near_duplicate"
+    is_near = by_text.relation in ("near_duplicate", "version")
     return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
 
 

@@ -101,7 +101,10 @@ async def verdicts(*mails: Signature) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("notice", [UNKNOWN, *(f"{notice} {notice}" for notice in NOTICES.values())])
+SHORT = UNKNOWN[:280]  # below which mails would be versions of each other
+
+
+@pytest.mark.parametrize("notice", [UNKNOWN, SHORT, *(f"{notice} {notice}" for notice in NOTICES.values())])
 async def test_mails_above_one_notice_are_no_copies(notice: str) -> None:
     mails = [signed(number, f"{body}\n\n{notice}") for number, body in enumerate(BODIES)]
     for said in await verdicts(*mails):
