@@ -9,8 +9,8 @@ from typing import Any
 
 import mcp
 
-from nearstream.workers.agent_tools import agent_tools
-from nearstream.workers.api_client import api_client
+from nearstream.workers.asking.agent_tools import agent_tools
+from nearstream.workers.asking.api_client import api_client
 from nearstream.workers.config.settings import load
 from nearstream.workers.redis.server.client import ask
 from tests.devstack.server import free_ports

@@ -171,10 +171,10 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
 def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:
     """Answer an agent on stdin and stdout until it closes them."""
     # Imported on use, because these load aiohttp and the SDK, which is an extra.
-    from nearstream.workers.api_client import api_client
+    from nearstream.workers.asking.api_client import api_client
 
     try:
-        from nearstream.workers.agent_tools import agent_tools
+        from nearstream.workers.asking.agent_tools import agent_tools
     except ModuleNotFoundError as error:
         print_message(f"nearstream mcp: needs the extra `mcp`, in which {error.name} is: pip install 'nearstream[mcp]'")
         return Exit.MISCONFIGURED

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from nearstream.workers.api_client import ApiClient, api_client
+from nearstream.workers.asking.api_client import ApiClient, api_client
 from nearstream.workers.config.settings import Settings
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from scrapy.crawler import Crawler
 
-from nearstream.workers.api_client import ask_seconds
+from nearstream.workers.asking.api_client import ask_seconds
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 
 SECONDS_SETTING = "CRAWL_ASK_SECONDS"

@@ -188,7 +188,7 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _says(responses.pop(0))(reader, writer)
 
-    with caplog.at_level("INFO", "nearstream.workers.api_client"):
+    with caplog.at_level("INFO", "nearstream.workers.asking.api_client"):
         async with _filtering(respond) as server:
             for _ in range(4):
                 await server.send(campaign_mail("anna"))

@@ -1,0 +1,1 @@
+"""Ask the HTTP API: its client, and the tools of agents."""
