@@ -21,7 +21,7 @@ from hashlib import blake2b
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
-from resiliparse.parse.html.node import ElementNode
+from resiliparse.parse.html.node import ElementNode, TextNode
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -55,7 +55,13 @@ _TARGET_MAX_CHARACTERS = 4_096
 _SHADOW = re.compile(r"<template(?=\s[^<>]{0,200}shadowrootmode)", re.IGNORECASE)
 _XML_WITHIN = 64
 _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
-_HIDING = re.compile(r"(?:\A|;)\s{0,16}(?:display\s{0,16}:\s{0,16}none|font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d]))")
+_NO_DISPLAY = re.compile(r"(?:\A|;)\s{0,16}display\s{0,16}:\s{0,16}none")
+_NO_SIZE = re.compile(r"(?:\A|;)\s{0,16}font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d])")
+# A size of its own, which is no part of that of the element around it.
+_SIZED = re.compile(
+    r"(?:\A|;)\s{0,16}font(?:\s{0,16}:|-size\s{0,16}:\s{0,16}"
+    r"(?!0{1,8}(?![.\d])|[\d.]{1,8}\s{0,16}(?:%|em|ex|ch)|inherit|larger|smaller|unset)\S)"
+)
 
 
 def visible_text(html: str) -> str:
@@ -67,9 +73,11 @@ def visible_text(html: str) -> str:
     if tree.body is None:
         return ""
     for element in _found(tree.body, "[style], [hidden]"):
-        style = element.getattr("style") or ""
-        if element.hasattr("hidden") or _HIDING.search(style[:_STYLE_MAX_CHARACTERS].lower()):
+        style = _style(element)
+        if element.hasattr("hidden") or _NO_DISPLAY.search(style):
             _remove(element)
+        elif _NO_SIZE.search(style):
+            _remove_own_text(element)
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
 
 
@@ -112,6 +120,29 @@ def _closed(html: str) -> str:
 def _found(element: ElementNode, selector: str) -> Sequence[ElementNode]:
     """Return elements all at once, because one by one takes the square of their number."""
     return element.query_selector_all(selector)[:]
+
+
+def _style(element: ElementNode) -> str:
+    return (element.getattr("style") or "")[:_STYLE_MAX_CHARACTERS].lower()
+
+
+def _remove_own_text(element: ElementNode) -> None:
+    """Take the text out of an element of no size, except for elements in it that have a size of their own."""
+    left = [element]
+    while left:
+        node = left.pop().first_child
+        while node is not None:
+            if isinstance(node, TextNode):
+                node.value = ""
+            elif isinstance(node, ElementNode) and not _has_size(node):
+                left.append(node)
+            node = node.next
+
+
+def _has_size(element: ElementNode) -> bool:
+    """Return whether an element has a size of its own for its text, which may be none."""
+    style = _style(element)
+    return bool(_SIZED.search(style) or _NO_SIZE.search(style) or (element.tag == "font" and element.hasattr("size")))
 
 
 def _remove(element: ElementNode) -> None:

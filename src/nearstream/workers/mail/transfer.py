@@ -171,7 +171,7 @@ def _of_quoted(content: bytes) -> bytes:
 
 
 def _of_quoted_block(block: bytes) -> bytes:
-    block = block.replace(b"\r\n", b"\n")
+    block = block.replace(b"\r\n", b"\n").replace(b"=\r", b"=\n")  # behind a bare one Python leaves out all of the line
     if b" \n" in block or b"\t\n" in block:
         # Blanks at the end of a line were added on the way, and hide that its break is none.
         block = _TRAILING.sub(b"", block)

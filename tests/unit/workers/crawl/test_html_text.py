@@ -54,6 +54,21 @@ def test_other_styles_hide_nothing(html: HtmlProcesses, style: str) -> None:
     assert text(html, f"<p style='{style}'>seen</p>").split() == ["seen"]
 
 
+@pytest.mark.parametrize(
+    "style", ["font-size:13px", "color:red; font: bold 13px Arial", "font-size:small", "font-size:1rem"]
+)
+def test_text_with_a_size_of_its_own_is_seen_in_an_element_without_one(html: HtmlProcesses, style: str) -> None:
+    """Generators of mails give their cells no size, so that no blank takes room."""
+    seen = f"<div style='{style}'>seen <b>too</b></div>"
+    cell = f"<td style='font-size:0px;padding:10px'>not <b>not</b><i>{seen}</i> not</td>"
+    assert text(html, f"<table><tr>{cell}</tr></table>").split() == ["seen", "too"]
+
+
+@pytest.mark.parametrize("style", ["font-size:1em", "font-size:0", "font-size:100%", "font-size:inherit", "color:red"])
+def test_text_of_a_share_of_no_size_is_not_seen(html: HtmlProcesses, style: str) -> None:
+    assert text(html, f"<p>seen</p><div style='font-size:0'>not <b style='{style}'>not</b></div>").split() == ["seen"]
+
+
 def test_hidden_elements_in_hidden_elements_do_no_harm(html: HtmlProcesses) -> None:
     nested = "<div hidden><p style='display:none'>" * 200 + "no" + "</p></div>" * 200 + "<p>seen"
     assert text(html, nested).split() == ["seen"]

@@ -57,6 +57,7 @@ def test_an_encoding_is_known_under_each_name_that_is_sent(value: bytes, encodin
         (QUOTED, "quoted-printable"),
         (QUOTED.replace(b"\n", b"\r\n"), "quoted-printable"),
         (QUOTED.replace(b"=\n", b"= \t\r\n"), "quoted-printable"),
+        (QUOTED.replace(b"=\n", b"=\r"), "quoted-printable"),
         (b"begin 644 a.txt\n" + UUENCODED + b"`\nend\n", "uuencode"),
         (b"text\n\nbegin 644 a.txt\n" + UUENCODED + b"end\n", "uuencode"),
         (TEXT, ""),
