@@ -10,9 +10,9 @@ from nearstream.schemas.documents.evidence import DocumentRef, Interval
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.live import add_live_routes
-from nearstream.workers.live.details import Stored
-from nearstream.workers.live.feed import Feed
+from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.pipeline.deployment import Deployment
 
 _FAMILIES = 200

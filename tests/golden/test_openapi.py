@@ -27,7 +27,9 @@ from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.members import MemberReader
 from nearstream.workers.http.openapi import OPEN_PATHS, description
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES
@@ -35,8 +37,6 @@ from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.routes import add_routes
 from nearstream.workers.http.silencing import add_silence_route, say_nowhere
 from nearstream.workers.http.skipping import SkipChecker
-from nearstream.workers.live.details import Stored
-from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.api import served
 from tests.support.deployment import TEXTS

@@ -21,14 +21,14 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.live import kafka_source
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.http.outbox import connected
 from nearstream.workers.http.silencing import say_in_kafka
 from nearstream.workers.kafka.client import admin
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.live import kafka_source
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until

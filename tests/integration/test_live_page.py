@@ -18,9 +18,9 @@ from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMat
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.ring import Ring
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.ring import Ring
 from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.kept.worker_states import WorkerState

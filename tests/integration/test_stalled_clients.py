@@ -6,9 +6,9 @@ from contextlib import ExitStack, suppress
 import aiohttp
 import pytest
 
-from nearstream.workers.http import application, connection, live, requests
+from nearstream.workers.http import application, connection, live_routes, requests
 from nearstream.workers.http.connection import HEAD_BYTES, Connection
-from nearstream.workers.http.live import READERS
+from nearstream.workers.http.live_routes import READERS
 from nearstream.workers.http.requests import FOR_SHORT_BYTES, SHORT_BYTES
 from nearstream.workers.mail.memory import MEMORY_BYTES, Memory
 from tests.support.api import Api, served
@@ -143,7 +143,7 @@ async def test_a_connection_without_a_request_is_closed(redis_url: str, monkeypa
 
 
 async def test_a_reader_of_events_that_leaves_frees_its_place(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_COMMENT_SECONDS", 3600.0)  # nor is it a comment that finds out
+    monkeypatch.setattr(live_routes, "_COMMENT_SECONDS", 3600.0)  # nor is it a comment that finds out
     ask = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with ExitStack() as held:
         async with served(redis_url) as api:

@@ -13,8 +13,8 @@ import pytest
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS, Topic
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import fed_by_kafka
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.kafka_source import fed_by_kafka
 from nearstream.workers.redis.kept.worker_states import (
     GONE_SECONDS,
     SAID_SECONDS,

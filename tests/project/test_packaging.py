@@ -22,7 +22,7 @@ DATA = {
     "nearstream/py.typed",
     "nearstream/examples/documents.jsonl",
     "nearstream/examples/relations.jsonl",
-    *(f"nearstream/workers/live/page/{path.name}" for path in (ROOT / "workers/live/page").iterdir()),
+    *(f"nearstream/workers/http/live/page/{path.name}" for path in (ROOT / "workers/http/live/page").iterdir()),
     *(f"nearstream/workers/redis/server/lua/{path.name}" for path in (ROOT / "workers/redis/server/lua").iterdir()),
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -14,10 +14,10 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
 from nearstream.workers.kafka.partitioning import partition_of
-from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 

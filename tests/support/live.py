@@ -25,11 +25,11 @@ from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.live.details import States, Stored
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.silencing import Say, add_silence_route, say_nowhere
-from nearstream.workers.live.details import States, Stored
-from nearstream.workers.live.feed import Feed
 from nearstream.workers.pipeline.deployment import Deployment
 
 HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"

@@ -25,15 +25,15 @@ from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.http.demo import serve_demo
+from nearstream.workers.http.live.day import BEGIN_MS, Happening, hours
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.kafka_source import fed_by_kafka
+from nearstream.workers.http.live.replay import WARM_UP_MS
 from nearstream.workers.http.outbox import connected
 from nearstream.workers.http.server import serving
 from nearstream.workers.kafka.client import admin
 from nearstream.workers.kafka.records import SendAll, sender
 from nearstream.workers.kafka.topics import create_missing
-from nearstream.workers.live.day import BEGIN_MS, Happening, hours
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import fed_by_kafka
-from nearstream.workers.live.replay import WARM_UP_MS
 from nearstream.workers.operations.terminal import print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of

@@ -14,14 +14,14 @@ from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.live.replay import Replay
+from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.operator import add_operator_routes
 from nearstream.workers.http.reading import is_mail, read_document
 from nearstream.workers.http.requests import json_response, read_record, refusal, refused_unread, status_of
 from nearstream.workers.http.silencing import add_silence_route, say_nowhere
-from nearstream.workers.live.details import Stored
-from nearstream.workers.live.replay import Replay
 from nearstream.workers.pipeline.deployment import Deployment
 
 

@@ -12,6 +12,8 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.topology import deployment_of
 from nearstream.workers.http.requests import (
     ACCESS,
     any_name,
@@ -23,8 +25,6 @@ from nearstream.workers.http.requests import (
     too_many_requests,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.topology import deployment_of
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
 from nearstream.workers.operations.replay_log import TooManySpansError
 from nearstream.workers.operations.terminal import Progress

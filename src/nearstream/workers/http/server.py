@@ -23,18 +23,18 @@ from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.label_routes import add_label_routes
 from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.live import add_live_routes
+from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.kafka_source import fed_by_kafka
+from nearstream.workers.http.live.redis_source import watching_redis
+from nearstream.workers.http.live.stored_family import family_in_index
+from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.members import MemberReader
 from nearstream.workers.http.operator import add_operator_routes, replay_reason
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
 from nearstream.workers.http.silencing import add_silence_route, say_in_kafka
 from nearstream.workers.http.skipping import SkipChecker
-from nearstream.workers.live.details import Stored
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import fed_by_kafka
-from nearstream.workers.live.redis_source import watching_redis
-from nearstream.workers.live.stored_family import family_in_index
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore

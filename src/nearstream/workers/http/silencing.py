@@ -14,6 +14,7 @@ from nearstream.schemas.live.state import LiveSilenceRequest
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
+from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.http.refusals import from_another_site, unconfirmed
 from nearstream.workers.http.requests import (
@@ -25,7 +26,6 @@ from nearstream.workers.http.requests import (
     status_of,
 )
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.live.feed import Feed
 
 Say = Callable[[bytes, bytes | None], Awaitable[None]]  # takes the key and the value of a record of `silences`
 

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from nearstream.workers.http import live
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.ring import Ring
+from nearstream.workers.http import live_routes
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.ring import Ring
 from tests.support.live import NOW_MS, Server, live_server, new_feed, verdict
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
@@ -99,14 +99,14 @@ async def test_f22_a_reader_that_never_reads_loses_only_its_own_events() -> None
 
 
 async def test_a_silent_stream_sends_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_COMMENT_SECONDS", 0.01)
+    monkeypatch.setattr(live_routes, "_COMMENT_SECONDS", 0.01)
     async with live_server(new_feed()) as server, _stream(server) as content, asyncio.timeout(60):
         assert await content.readuntil(b"\n\n") == b": waiting\n\n"
 
 
 async def test_the_number_of_readers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "READERS", 2)
-    monkeypatch.setattr(live, "_COMMENT_SECONDS", 0.05)  # it is noticed then that a reader has left
+    monkeypatch.setattr(live_routes, "READERS", 2)
+    monkeypatch.setattr(live_routes, "_COMMENT_SECONDS", 0.05)  # it is noticed then that a reader has left
     async with live_server(new_feed()) as server:
         async with _stream(server), _stream(server):
             assert (await server.get("/v1/events"))[0] == 429
@@ -157,7 +157,7 @@ async def test_data_need_the_token_and_the_page_does_not(two_collections: Feed) 
     async with live_server(two_collections, TOKENS) as server:
         for path in ("/v1/live", "/v1/events", "/v1/families/a%20family%20of%20mail"):
             assert (await server.get(path))[0] == 401
-        for name in ("", *(f"page/{file}" for file in live.page_files())):
+        for name in ("", *(f"page/{file}" for file in live_routes.page_files())):
             async with server.session.get(f"http://{server.address}/{name}") as response:
                 assert response.status == 200
                 assert "script-src 'self'" in response.headers["Content-Security-Policy"]
@@ -188,7 +188,7 @@ async def test_a_name_that_may_belong_to_another_site_is_refused(host: str, stat
 
 
 def test_s04_the_page_loads_nothing_from_elsewhere_and_writes_no_markup() -> None:
-    for name, content in live.page_files().items():
+    for name, content in live_routes.page_files().items():
         text = content.decode()
         assert "//" not in text.replace("http://www.w3.org/", "").replace("://", "", 0) or name.endswith(
             ("js", "css", "svg")

@@ -1,7 +1,7 @@
 """The newest dead letters are in memory, and all that were read are counted."""
 
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.workers.live.letters import LETTERS, Letters
+from nearstream.workers.http.live.letters import LETTERS, Letters
 from tests.support.live import NOW_MS, dead_letter
 
 

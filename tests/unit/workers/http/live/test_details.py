@@ -5,7 +5,7 @@ import pytest
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.signature import Signature
 from nearstream.workers.config.settings import load
-from nearstream.workers.live.details import document_of, pair_of
+from nearstream.workers.http.live.details import document_of, pair_of
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.live import NOW_MS, verdict
 

@@ -12,12 +12,12 @@ from nearstream.schemas.live.state import LiveFamilyDetail, LiveLag, LiveLetters
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.workers.http.live.alarms import Alarms
+from nearstream.workers.http.live.growth import Growth
+from nearstream.workers.http.live.letters import Letters
+from nearstream.workers.http.live.rates import SLOT_MS, Rates
+from nearstream.workers.http.live.ring import Entry, Ring
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.live.alarms import Alarms
-from nearstream.workers.live.growth import Growth
-from nearstream.workers.live.letters import Letters
-from nearstream.workers.live.rates import SLOT_MS, Rates
-from nearstream.workers.live.ring import Entry, Ring
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 

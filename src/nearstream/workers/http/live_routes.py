@@ -17,6 +17,9 @@ from nearstream.streams.store.limits import IndexLostError, IndexUnavailableErro
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.access import Access, ForbiddenError
+from nearstream.workers.http.live.details import Stored, document_of, pair_of
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.ring import Entry, Ring
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
@@ -25,9 +28,6 @@ from nearstream.workers.http.requests import (
     refusal,
     too_many_requests,
 )
-from nearstream.workers.live.details import Stored, document_of, pair_of
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.ring import Entry, Ring
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
 
 def page_files() -> dict[str, bytes]:
     """Return the files of the page by name."""
-    folder = files("nearstream.workers.live") / "page"
+    folder = files("nearstream.workers.http.live") / "page"
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
 
 

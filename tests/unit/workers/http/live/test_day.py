@@ -9,8 +9,8 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.topics.codec import decode_document
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load
-from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
-from nearstream.workers.live.replay import Replay
+from nearstream.workers.http.live.day import BEGIN_MS, HOUR_MS, Happening, hours
+from nearstream.workers.http.live.replay import Replay
 from nearstream.workers.pipeline.deployment import Deployment
 
 LINES = (EXAMPLES / "documents.jsonl").read_bytes().splitlines()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from nearstream.workers.http.live.trend import Trend
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.live.trend import Trend
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nearstream.schemas.documents.evidence import Amount
 from nearstream.schemas.live.state import LiveState
-from nearstream.workers.live.feed import COLLECTIONS
+from nearstream.workers.http.live.feed import COLLECTIONS
 from tests.support.live import NOW_MS, new_feed, removal, verdict
 
 

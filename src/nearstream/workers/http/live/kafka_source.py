@@ -14,6 +14,10 @@ from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, 
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.http.live.day_counts import DayCounts
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.letters import LETTERS
+from nearstream.workers.http.live.trend import Trend
 from nearstream.workers.kafka.client import (
     AIOKafkaAdminClient,
     AIOKafkaConsumer,
@@ -29,10 +33,6 @@ from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow_from, offsets_since
 from nearstream.workers.kafka.silences import read_silences
 from nearstream.workers.kafka.whole_topic import read_topic
-from nearstream.workers.live.day_counts import DayCounts
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.letters import LETTERS
-from nearstream.workers.live.trend import Trend
 from nearstream.workers.operations.tail import Arrival, event_of
 
 PAST_RECORDS = 50_000  # of a partition, that are read at most after a start

@@ -17,8 +17,8 @@ from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.local import local_store
 from nearstream.workers.config.alert_rules import load_alerts
-from nearstream.workers.live.day import BEGIN_MS, HOUR_MS, Happening, hours
-from nearstream.workers.live.feed import Feed
+from nearstream.workers.http.live.day import BEGIN_MS, HOUR_MS, Happening, hours
+from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import Signing

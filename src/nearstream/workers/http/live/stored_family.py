@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from nearstream.schemas.documents.document import document_key, from_milliseconds
 from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
 from nearstream.streams.store.record import Recorded
-from nearstream.workers.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
+from nearstream.workers.http.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.members import StoredFamily, members, stored_family
 

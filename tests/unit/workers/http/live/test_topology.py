@@ -1,8 +1,8 @@
 """The settings are shown without secrets, and each role with what it reads and writes."""
 
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.live.topology import deployment_of
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.live.topology import deployment_of
 from nearstream.workers.pipeline.deployment import Deployment
 
 SECRET = "a-secret-of-thirty-two-characters-or-more"  # noqa: S105 - of the test

@@ -8,8 +8,8 @@ from functools import partial
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.live.feed import Feed
-from nearstream.workers.live.kafka_source import say_ended
+from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.live.kafka_source import say_ended
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.server.client import Caller
