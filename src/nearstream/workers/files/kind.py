@@ -136,7 +136,7 @@ def _page(suffix: str) -> Kind:
 def _kind_of_mail(name: str, suffix: str, head: bytes) -> Kind | None:
     if MBOX_START.match(head) or suffix == ".mbox":
         return Kind.MBOX
-    return Kind.MAIL if suffix == ".eml" or is_in_maildir(name) or _is_mail(head) else None
+    return Kind.MAIL if suffix in (".eml", ".emlx") or is_in_maildir(name) or _is_mail(head) else None
 
 
 def _is_mail(head: bytes) -> bool:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document
@@ -17,6 +18,7 @@ from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, WHOLE, read_messa
 # A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
 MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
 _QUOTED_START = re.compile(rb"^>(>{0,64}From )", re.MULTILINE)
+_FIELD = re.compile(rb"(?:delivered-to|from|message-id|received|return-path|x-[!-9;-~]{1,64}): ", re.IGNORECASE)
 _MAILDIR = {"cur", "new", "tmp"}
 _NO_TEXT = b"\n"  # a record with no bytes would be refused as such
 
@@ -110,10 +112,11 @@ def split_mbox(content: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each message of an mbox with the number of its first line.
 
     Of a message that is too large one byte more than allowed is yielded. What precedes the first message is left out.
+    A message begins after a blank line, or where a field of a header follows.
     """
     first, raw, was_blank = 0, bytearray(), True
-    for number, line in enumerate(_lines(content), 1):
-        if was_blank and MBOX_START.match(line):
+    for number, (line, following) in enumerate(pairwise(chain(_lines(content), [b""])), 1):
+        if MBOX_START.match(line) and (was_blank or _FIELD.match(following)):
             if first:
                 yield first, _unquoted(raw)
             first, raw = number, bytearray()

@@ -24,6 +24,9 @@ _COMMON = rb"(?:date|delivered-to|from|return-path|subject|to|x-[!-9;-~]++)[ \t]
 _BEFORE_HEAD = re.compile(
     rb">(?=From \S{1,255} )|[\r\n\xef\xbb\xbf]++(?=" + _KNOWN + rb"|" + _COMMON + rb")", re.IGNORECASE
 )
+_COUNTED = re.compile(
+    rb"(\d{1,10})[ \t]{0,32}\r?\n"
+)  # the bytes of a message of Apple Mail, before what it notes of it
 _LOOKED_AT_BYTES = 1_000
 _UNINDENTED = re.compile(rb"(?<=[\r\n])(?=" + _PARAMETER + rb")", re.IGNORECASE)
 _BLANK = re.compile(_END)
@@ -81,6 +84,8 @@ def whole_lines(message: bytes) -> bytes:
     """
     before = _BEFORE_HEAD.match(message)
     message = message[before.end() :] if before else message
+    if (counted := _COUNTED.match(message)) and message.startswith(b"<?xml", end := counted.end() + int(counted[1])):
+        message = message[counted.end() : end]
     return message.replace(b"\r\r\n", b"\r\n") if b"\r\r\n" in message[:_LOOKED_AT_BYTES] else message
 
 

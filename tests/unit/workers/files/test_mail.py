@@ -94,6 +94,19 @@ def test_an_mbox_is_split_into_its_messages(tmp_path: Path, name: str) -> None:
     assert count_lines([str(path)]) == (0 if name.endswith("gz") else 3)
 
 
+def test_a_message_begins_without_a_blank_line_if_a_header_follows(tmp_path: Path) -> None:
+    content = b"".join(START + b"Received: by a\n" + message(number) for number in (1, 2, 3))
+    documents = [parsed(item).document for item in read([str(file(tmp_path, "inbox.mbox", content))])]
+    assert [document.id for document in documents] == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
+
+
+def test_a_message_of_apple_mail_is_read_without_what_is_noted_of_it(tmp_path: Path) -> None:
+    notes = b'<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0"><dict><key>flags</key></dict></plist>\n'
+    content = b"%d      \n" % len(message(1)) + message(1) + notes
+    (item,) = read([str(file(tmp_path, "1.emlx", content))])
+    assert (parsed(item).document.id, (parsed(item).document.text or "").strip()) == ("<1@a.example>", TEXT.decode())
+
+
 def test_a_line_of_a_text_begins_no_message(tmp_path: Path) -> None:
     text = b"a line\n\nFrom Monday on the bridge is closed until further notice.\n" + START.strip() + b"\nthe end"
     path = file(tmp_path, "a.mbox", START + message(1, text))
