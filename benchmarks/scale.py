@@ -45,9 +45,10 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.pipeline.step import patience
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.worker.topology import MATCH_BATCH
 from tests.support.cluster import redis_cluster
 
-BATCH, PARTITIONS = 32, 16
+PARTITIONS = 16
 KEY = HashKey.public()
 
 
@@ -72,9 +73,10 @@ class Deployment:
 def dealt(signatures: Sequence[Signature], workers: int) -> list[list[tuple[int, int, Sequence[Signature]]]]:
     """Return the batches of each worker: partition, first offset, signatures."""
     hands: list[list[tuple[int, int, Sequence[Signature]]]] = [[] for _ in range(workers)]
-    for at, start in enumerate(range(0, len(signatures), BATCH)):
+    for at, start in enumerate(range(0, len(signatures), MATCH_BATCH)):
         partition = at % PARTITIONS
-        hands[partition % workers].append((partition, at // PARTITIONS * BATCH, signatures[start : start + BATCH]))
+        batch = signatures[start : start + MATCH_BATCH]
+        hands[partition % workers].append((partition, at // PARTITIONS * MATCH_BATCH, batch))
     return hands
 
 

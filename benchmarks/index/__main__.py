@@ -3,10 +3,11 @@
     python -m benchmarks.index [--stream unique|crawl|mail|revisions ...] [--documents N] [--slots N] [--scheme S]
                                [--peer N] [--json]
 
-Each stream of documents goes through a matcher to an empty index on a server of its own, in batches of 32. A batch has
-documents of one partition, and is covered in all slots as a worker does it. Microseconds are CPU times: of the server,
-and of this process, which asks it and compares. Signing is left out. Bytes are those of the data set. With `--peer`,
-the Redis storage of datasketch and ours store one set of texts. Prints one JSON object.
+Each stream of documents goes through a matcher to an empty index on a server of its own, in the largest
+batches of a worker. A batch has documents of one partition, and is covered in all slots as a worker does it.
+Microseconds are CPU times: of the server, and of this process, which asks it and compares. Signing is left out. Bytes
+are those of the data set. With `--peer`, the Redis storage of datasketch and ours store one set of texts. Prints one
+JSON object.
 """
 
 import argparse
@@ -38,10 +39,10 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Position
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.worker.topology import MATCH_BATCH
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 
-BATCH = 32
 KEY = HashKey.public()
 _MAX_MEMORY = "8gb"
 
@@ -59,7 +60,7 @@ async def measured(
     try:
         meter.start()
         for number, batch in enumerate(_batches(signatures)):
-            partition, first = number % slots, number // slots * BATCH
+            partition, first = number % slots, number // slots * MATCH_BATCH
             await matcher.match_all(
                 [
                     Arrival(signature.document_key, signature, Position(partition, first + at))
@@ -83,8 +84,8 @@ async def measured(
 
 
 def _batches(signatures: Sequence[Signature]) -> Iterator[Sequence[Signature]]:
-    for start in range(0, len(signatures), BATCH):
-        yield signatures[start : start + BATCH]
+    for start in range(0, len(signatures), MATCH_BATCH):
+        yield signatures[start : start + MATCH_BATCH]
 
 
 def _bytes(server: Redis) -> int:

@@ -10,7 +10,6 @@
 """
 
 import asyncio
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -139,8 +138,4 @@ def _count_comparisons() -> Callable[[], float]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        sys.exit(LOOPS[sys.argv[1]](load()))
-    except KeyboardInterrupt:
-        sys.exit(0)
+    sys.exit(LOOPS[sys.argv[1]](load()))

@@ -1,7 +1,6 @@
 """Carry records between topics: `python -m benchmarks.workers.loops safe|bare`."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,11 +66,7 @@ async def bare(settings: Settings, committed: Callable[[Sequence[Any]], None] = 
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.argv[1] == "safe":
         safe(load())
     else:
-        try:
-            asyncio.run(bare(load()))
-        except KeyboardInterrupt:
-            sys.exit(0)
+        asyncio.run(bare(load()))

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from benchmarks.charts import svg
-from benchmarks.scale import BATCH, PARTITIONS, chart, dealt, main
+from benchmarks.scale import MATCH_BATCH, PARTITIONS, chart, dealt, main
 
 
 def test_each_partition_has_one_worker_and_offsets_without_gaps() -> None:
-    hands = dealt(range(40 * BATCH), 3)  # type: ignore[arg-type]
+    hands = dealt(range(40 * MATCH_BATCH), 3)  # type: ignore[arg-type]
     partitions = [{partition for partition, _, _ in hand} for hand in hands]
     assert sum(map(len, partitions)) == len(set().union(*partitions)) == PARTITIONS
     offsets = [first for hand in hands for partition, first, _ in hand if partition == 0]
-    assert offsets == [0, BATCH, 2 * BATCH]
-    assert sorted(each for hand in hands for _, _, batch in hand for each in batch) == [*range(40 * BATCH)]
+    assert offsets == [0, MATCH_BATCH, 2 * MATCH_BATCH]
+    assert sorted(each for hand in hands for _, _, batch in hand for each in batch) == [*range(40 * MATCH_BATCH)]
 
 
 def test_what_servers_and_workers_use_is_measured(capsys: pytest.CaptureFixture[str]) -> None:

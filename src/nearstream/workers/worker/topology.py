@@ -32,8 +32,8 @@ from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.pipeline.step import Lanes, Step
 
 SIGN_BATCH = 100
-MATCH_BATCH = 32
-MATCH_LANES = 6  # batches in work: while some wait for the index or for Kafka, another one is compared
+MATCH_BATCH = 64
+MATCH_LANES = 2  # batches in work: while one waits for the index or for Kafka, the other one is compared
 DECIDE_BATCH = 100
 ALERT_BATCH = 200
 ALERT_END_SECONDS = 2.0  # between two looks for alerts that end
