@@ -55,6 +55,8 @@ _TARGET_MAX_CHARACTERS = 4_096
 _SHADOW = re.compile(r"<template(?=\s[^<>]{0,200}shadowrootmode)", re.IGNORECASE)
 _XML_WITHIN = 64
 _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
+# Resiliparse leaves these out with their text, such as the caption of a picture.
+_PASSED_OVER = re.compile(r"<(/?)(?:button|figcaption|figure|label|legend|object|summary)\b", re.IGNORECASE)
 _NO_DISPLAY = re.compile(r"(?:\A|;)\s{0,16}display\s{0,16}:\s{0,16}none")
 _NO_SIZE = re.compile(r"(?:\A|;)\s{0,16}font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d])")
 # A size of its own, which is no part of that of the element around it.
@@ -69,7 +71,7 @@ def visible_text(html: str) -> str:
 
     Text of elements that are hidden by an attribute or an inline style is left out.
     """
-    tree = HTMLTree.parse(_closed(html))
+    tree = HTMLTree.parse(_PASSED_OVER.sub(r"<\1div", _closed(html)))
     if tree.body is None:
         return ""
     for element in _found(tree.body, "[style], [hidden]"):
@@ -96,8 +98,9 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     """
     html = _closed(_SHADOW.sub("<div", html))
     tree = HTMLTree.parse(html)
-    parts = _parts(tree, main_content=main_content)
-    sign = "-"
+    sign, parts = "-", _parts(tree, main_content=main_content)
+    if not parts and _PASSED_OVER.search(html):
+        return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
     if is_short and (words := sum(map(_count_words, parts))) < _MAIN_WORDS:
         every = _parts(tree, main_content=False)

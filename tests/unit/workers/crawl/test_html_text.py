@@ -69,6 +69,11 @@ def test_text_of_a_share_of_no_size_is_not_seen(html: HtmlProcesses, style: str)
     assert text(html, f"<p>seen</p><div style='font-size:0'>not <b style='{style}'>not</b></div>").split() == ["seen"]
 
 
+@pytest.mark.parametrize("element", ["button", "figure", "figcaption", "label", "legend", "OBJECT", "summary"])
+def test_text_in_every_element_of_a_mail_is_seen(html: HtmlProcesses, element: str) -> None:
+    assert text(html, f"<p>one</p><{element} class=a>two</{element}>three").split() == ["one", "two", "three"]
+
+
 def test_hidden_elements_in_hidden_elements_do_no_harm(html: HtmlProcesses) -> None:
     nested = "<div hidden><p style='display:none'>" * 200 + "no" + "</p></div>" * 200 + "<p>seen"
     assert text(html, nested).split() == ["seen"]

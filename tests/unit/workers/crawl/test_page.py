@@ -193,6 +193,12 @@ def test_what_a_browser_shows_of_a_template_and_of_xhtml_is_read(pages: PageRead
     assert pages.read(page.format(STORM)).text == STORM
 
 
+@pytest.mark.parametrize("element", ["figcaption", "button", "label", "object"])
+def test_a_page_of_nothing_but_captions_or_buttons_has_their_text(pages: PageReader, element: str) -> None:
+    page = f"<title>T</title><figure><img src=a><{element}>{STORM}</{element}></figure>"
+    assert (pages.read(page).text, pages.read(page).title) == (STORM, "T")
+
+
 def test_a_template_that_is_no_part_of_the_page_is_not_read(pages: PageReader) -> None:
     assert pages.read(f"<template><p>no</p></template><p>{STORM}</p>").text == STORM
 
