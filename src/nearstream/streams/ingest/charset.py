@@ -25,6 +25,10 @@ _RIGHT_PER_WRONG = 2
 # Python decodes these to text. It is asked for no others, because it would remember each unknown name.
 _CODECS = frozenset(aliases.values()) - {
     *("ascii", "base64_codec", "bz2_codec", "hex_codec", "mbcs", "quopri_codec", "rot_13", "uu_codec", "zlib_codec")
+} | {
+    # These have no other names.
+    *("cp720", "cp737", "cp856", "cp874", "cp875", "cp1006", "koi8_t", "koi8_u"),
+    *("mac_arabic", "mac_croatian", "mac_farsi", "mac_romanian"),
 }
 _DETECTED_AS = {"euc_jis_2004": "euc_jp", "shift_jis_2004": "cp932"}
 # UTF-16 often has no byte order mark, and Ukrainian is often sent as KOI8-R.
