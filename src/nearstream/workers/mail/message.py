@@ -94,8 +94,8 @@ def read_message(
     encoded = encoded_text(text) if has_few_words else ""
     attachments = digests(unread, key, inf if has_few_words else until)
     others = (*(attachments or ()), *([key.digest(encoded.encode("utf-8", "replace"))] if encoded else []))
-    if has_few_words and (short_text := short_message_text(subject, text, others, key)):
-        text = short_text
+    if has_few_words:
+        text = short_message_text(subject, text, others, key)
         degraded |= {CONTENT_UNREAD} if others else set()
     document = Document(
         id=headers.message_id(head),

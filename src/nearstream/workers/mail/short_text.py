@@ -31,10 +31,10 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
         key: The deployment's key.
 
     Returns:
-        An empty text if the message has nothing but its Subject, which alone makes no copy.
+        An empty text if the message has nothing but its Subject and notices, which alone make no copy.
     """
     form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
-    if not (form.data.size or others):
+    if not (others or _masked_form(split_notices(text).own).data.size):
         return ""
     digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes() + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"

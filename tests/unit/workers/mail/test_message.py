@@ -202,7 +202,15 @@ def test_short_messages_are_copies_only_under_one_subject() -> None:
     assert short("a b", "c") != short("a", "b c")
     assert short("Your code", "It is 123456.") == short("Your code", "It is 98765.")
     assert "bridge" not in (short("Re: the bridge", "Thank you!") or "")
-    assert short("", "  ") == "  "
+    assert short("Re: the bridge", "Yes\n-- \nAnna Bell") == short("Re: the bridge", "yes\n-- \nAnna Bell")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["  ", "-- \nAnna Bell, Long Quay 14, Hamburg", "If you are not the intended recipient, delete this e-mail."],
+)
+def test_a_message_with_nothing_but_its_subject_and_notices_has_no_text(content: str) -> None:
+    assert plain(f"Subject: Re: the bridge\r\n\r\n{content}").document.text == ""
 
 
 def test_messages_without_bytes_or_with_too_many_are_refused() -> None:
