@@ -42,6 +42,7 @@ _DECLARATION = re.compile(rb"charset|coding", re.IGNORECASE)
 _HZ_START, _HZ_MIN = b"~{", 8  # characters, which are no code that looks like them
 _SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")  # of CESU-8, as Java writes it
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")  # which no text has
+_OTHER_LETTERS = re.compile("([A-Za-z]?)([\u0370-\u06ff]+)([A-Za-z]?)")
 _DESIGNATION = re.compile(rb"\x1b[$(]")
 REPLACEMENT = "\ufffd"
 # Of these charsets Python knows less than is sent. To mend a character takes a microsecond.
@@ -148,7 +149,7 @@ def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
     detected = list(_detected(data))
     scores = dict(reversed(detected))
     detectable = {charset_named(label) for label in _standard_charsets()}
-    surest = max(scores.values(), default=0.0)
+    surest = max((score for charset, score in detected if charset in detectable), default=0.0)
     in_utf8 = _decoded(data, "utf-8").text
     if _is_near(in_utf8, 1 if "utf-8" in declared else _RIGHT_PER_WRONG):
         return Decoded(in_utf8, REPLACEMENT in in_utf8)
@@ -189,8 +190,14 @@ def _detected(data: bytes) -> Iterator[tuple[str, float]]:
     for found in detect_all(sample, ignore_threshold=True, encoding_era=eras, compat_names=False):
         name = found["encoding"]
         charset = charset_named(_DETECTED_AS.get(name, name)) if name else None
-        if charset is not None:
+        if charset is not None and not _is_among_latin(_replaced(sample, charset)):
             yield charset, found["confidence"]
+
+
+def _is_among_latin(text: str) -> bool:
+    """Return whether most Greek to Arabic letters stand alone or in Latin words, as in no text of these languages."""
+    runs = _OTHER_LETTERS.findall(text)
+    return 2 * sum(len(letters) == 1 or bool(before or after) for before, letters, after in runs) > len(runs)
 
 
 def _escaped(data: bytes) -> Decoded:
