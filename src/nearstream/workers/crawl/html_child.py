@@ -59,6 +59,7 @@ _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b(
 _PASSED_OVER = re.compile(r"<(/?)(?:button|figcaption|figure|label|legend|object|summary)\b", re.IGNORECASE)
 _NO_DISPLAY = re.compile(r"(?:\A|;)\s{0,16}display\s{0,16}:\s{0,16}none")
 _NO_SIZE = re.compile(r"(?:\A|;)\s{0,16}font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d])")
+_SIZE_OF_CLASS = re.compile(r"\{[^{}<>]{0,1000}font(?:-size)?\s{0,16}:", re.IGNORECASE)
 # A size of its own, which is no part of that of the element around it.
 _SIZED = re.compile(
     r"(?:\A|;)\s{0,16}font(?:\s{0,16}:|-size\s{0,16}:\s{0,16}"
@@ -74,12 +75,13 @@ def visible_text(html: str) -> str:
     tree = HTMLTree.parse(_PASSED_OVER.sub(r"<\1div", _closed(html)))
     if tree.body is None:
         return ""
+    by_class = _SIZE_OF_CLASS.search(html) is not None
     for element in _found(tree.body, "[style], [hidden]"):
         style = _style(element)
         if element.hasattr("hidden") or _NO_DISPLAY.search(style):
             _remove(element)
         elif _NO_SIZE.search(style):
-            _remove_own_text(element)
+            _remove_own_text(element, by_class=by_class)
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
 
 
@@ -129,15 +131,20 @@ def _style(element: ElementNode) -> str:
     return (element.getattr("style") or "")[:_STYLE_MAX_CHARACTERS].lower()
 
 
-def _remove_own_text(element: ElementNode) -> None:
-    """Take the text out of an element of no size, except for elements in it that have a size of their own."""
+def _remove_own_text(element: ElementNode, *, by_class: bool) -> None:
+    """Take the text out of an element of no size, except for elements in it that have a size of their own.
+
+    Args:
+        element: The element.
+        by_class: Any class may have a size.
+    """
     left = [element]
     while left:
         node = left.pop().first_child
         while node is not None:
             if isinstance(node, TextNode):
-                node.value = ""
-            elif isinstance(node, ElementNode) and not _has_size(node):
+                node.value = " "
+            elif isinstance(node, ElementNode) and not (_has_size(node) or (by_class and node.hasattr("class"))):
                 left.append(node)
             node = node.next
 

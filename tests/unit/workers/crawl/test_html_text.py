@@ -64,6 +64,12 @@ def test_text_with_a_size_of_its_own_is_seen_in_an_element_without_one(html: Htm
     assert text(html, f"<table><tr>{cell}</tr></table>").split() == ["seen", "too"]
 
 
+def test_text_whose_class_may_have_a_size_is_seen(html: HtmlProcesses) -> None:
+    source = "<div style='font-size:0'>not <b class=a>one</b> <b class=a>two</b></div>"
+    assert text(html, source).split() == []
+    assert text(html, f"<style>.a {{color: red; font-size: 14px}}</style>{source}").split() == ["one", "two"]
+
+
 @pytest.mark.parametrize("style", ["font-size:1em", "font-size:0", "font-size:100%", "font-size:inherit", "color:red"])
 def test_text_of_a_share_of_no_size_is_not_seen(html: HtmlProcesses, style: str) -> None:
     assert text(html, f"<p>seen</p><div style='font-size:0'>not <b style='{style}'>not</b></div>").split() == ["seen"]
