@@ -18,7 +18,7 @@ from nearstream import Arrival, Document, HashKey, Matcher, Signer, local_store,
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 KEY = HashKey.public()  # a secret in production
-SCHEME = preset("letters", KEY)
+SCHEME = preset("fine", KEY)
 PASSAGE = re.compile(r"\S(?:.|\n(?!\s*\n))*")  # a paragraph
 ALMOST_ALL = 0.98  # of a document: what is new in it, with what its sources have
 

@@ -22,7 +22,7 @@ class KnownText:
 
     def __init__(self, key: HashKey) -> None:
         """Begin without any. The key is a secret in production."""
-        self.scheme = preset("letters", key)
+        self.scheme = preset("fine", key)
         self.signer, self.matcher = Signer(self.scheme, key), Matcher(local_store(), self.scheme, key)
 
     def new_passages(self, texts: Iterable[tuple[str, str]]) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-DEFAULT_LABEL = "letters"  # the preset to use unless a setting names another
+DEFAULT_LABEL = "fine"  # the preset to use unless a setting names another
 
 # Estimates and verdicts use these numbers too, and assume them for every scheme. native/job.h repeats SLOTS and
 # LD_WINDOW_BYTES for the C code.

@@ -205,10 +205,9 @@ def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None 
 
     Args:
         label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts), `letters` (`dense`,
-            with letters as each language reads them: the default), `fine` (`letters`, with every window of a text below
-            512 bytes),
-            `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise` (`standard`
-            with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
+            with letters as each language reads them), `fine` (`letters`, with every window of a text below 512 bytes:
+            the default), `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise`
+            (`standard` with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
         key: The deployment's key. Only its fingerprint enters the scheme.
         bands: Number of bands of every text, if not the preset's.
         rows: Number of rows, if not the preset's.

@@ -79,7 +79,7 @@ def test_a_line_starts_with_its_type_and_says_who(kind: str, starts: str) -> Non
 
 def test_a_line_says_why_as_far_as_there_is_room() -> None:
     assert line(example("version")) == (
-        "version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +61 -11, distance 71]"
+        "version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]"
     )
     assert line(named("near_duplicate", "a", "b")).endswith(
         "[resemblance 0.95 (0.89-0.98), +33 -59, distance 92, newer in older 0.98, older in newer 0.98]"
