@@ -7,6 +7,7 @@ import pytest
 
 from nearstream.schemas.documents.record import Headers, ProducerRecord, header
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
+from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from tests.fault.agreement import disagreement
 from tests.support.bad_input import BAD
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, ids
@@ -61,7 +62,7 @@ async def test_bad_signatures_become_letters(kafka: str, redis_url: str, tmp_pat
             bad = {
                 b"default/junk": b"\xc1junk",
                 b"default/two": value,  # under the key of another document, compaction would drop the wrong record
-                b"default/one": value.replace(b"letters", b"other..", 1),
+                b"default/one": value.replace(DEFAULT_LABEL.encode(), b"." * len(DEFAULT_LABEL), 1),
             }
             await deployment.send([ProducerRecord(signatures, key, text, []) for key, text in bad.items()])
             await deployment.send([_good(deployment, "three")])

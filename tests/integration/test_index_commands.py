@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
+from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
@@ -121,11 +122,11 @@ async def test_a_second_scheme_is_built_beside_switched_to_and_back(kafka: str, 
                 await until(lambda: _signed(new, 150))
             await _build_in_two_goes(new, 150)
             assert await new.events() == []
-            assert _schemes(old) == {"letters": ("active", "ready"), "compact": ("building", "ready")}
+            assert _schemes(old) == {DEFAULT_LABEL: ("active", "ready"), "compact": ("building", "ready")}
             with new.worker():
                 await new.drained()
                 assert new.run("index", "switch").returncode == 0
-                assert _schemes(old) == {"letters": ("retired", "ready"), "compact": ("active", "ready")}
+                assert _schemes(old) == {DEFAULT_LABEL: ("retired", "ready"), "compact": ("active", "ready")}
                 await send(LINES[150:170])
                 await new.drained()
             await old.drained()
@@ -181,11 +182,11 @@ async def _drop(old: LocalDeployment, new: LocalDeployment) -> None:
     names = {line["name"].partition("-")[0]: line["name"] for line in _list(old)}
     active = new.run("index", "drop", names["compact"])
     assert (active.returncode, b"is active" in active.stderr) == (1, True)
-    assert new.run("index", "drop", names["letters"]).returncode == 0
+    assert new.run("index", "drop", names[DEFAULT_LABEL]).returncode == 0
     assert _schemes(new) == {"compact": ("active", "ready")}
     assert old.run("stats").returncode == 78
     unknown = old.run("index", "switch")
-    assert (unknown.returncode, f"no scheme {names['letters']}".encode() in unknown.stderr) == (1, True)
+    assert (unknown.returncode, f"no scheme {names[DEFAULT_LABEL]}".encode() in unknown.stderr) == (1, True)
 
 
 async def test_collections_are_spread_over_slots(kafka: str, redis_url: str, tmp_path: Path) -> None:
