@@ -35,10 +35,8 @@ def add_explain(parser: argparse.ArgumentParser) -> None:
 def explain_pair(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print everything about two documents: their keys, numbers, rules, family and event."""
     deployment = Deployment.of(settings)
-    try:
-        explained = _explained(deployment, options)
-    except (InvalidMessageError, UnreadableFileError) as error:
-        print_message(f"nearstream: {error}")
+    explained = _explained(deployment, options)
+    if explained is None:
         return Exit.UNREADABLE
     if options.json:
         print_json(explanation_object(deployment, explained))
@@ -58,10 +56,8 @@ def add_why_not(parser: argparse.ArgumentParser) -> None:
 def explain_loss(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the first tier that lost a pair, or the event that it has."""
     deployment = Deployment.of(settings)
-    try:
-        explained = _explained(deployment, options)
-    except (InvalidMessageError, UnreadableFileError) as error:
-        print_message(f"nearstream: {error}")
+    explained = _explained(deployment, options)
+    if explained is None:
         return Exit.UNREADABLE
     loss = first_loss(deployment, explained)
     if options.json:
@@ -88,9 +84,14 @@ def _add_pair(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, 10.0)
 
 
-def _explained(deployment: Deployment, options: argparse.Namespace) -> Explained:
+def _explained(deployment: Deployment, options: argparse.Namespace) -> Explained | None:
+    """Return what is known about both documents. None: a file cannot be read, and the reason was printed."""
     asked = explain(deployment, (options.a, options.b), options.collection, options.timeout, quiet=options.quiet)
-    return asyncio.run(asked)
+    try:
+        return asyncio.run(asked)
+    except (InvalidMessageError, UnreadableFileError) as error:
+        print_message(f"nearstream: {error}")
+        return None
 
 
 def _is_unknown(explained: Explained) -> bool:

@@ -61,7 +61,7 @@ def show_settings(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def add_completion(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream completion`."""
-    declare(parser, print_completion, example='eval "$(nearstream completion bash)"')
+    declare(parser, print_completion, example="nearstream completion bash")
     parser.add_argument("shell", choices=SHELLS, help="shell of the script")
 
 
