@@ -25,7 +25,6 @@ from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Overlap, PairEvent
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.sites import site_of
@@ -33,6 +32,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, Outcome, embedded
+from tests.support.memory_decisions import MemoryDecisions
 
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 _SECOND, _THIRD = timedelta(hours=24), timedelta(hours=96)

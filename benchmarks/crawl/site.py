@@ -23,7 +23,6 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.sites import site_of
@@ -31,6 +30,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded
+from tests.support.memory_decisions import MemoryDecisions
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FOUR_CRAWLS = tuple(timedelta(hours=hours) for hours in (0, 24, 36, 46))

@@ -4,15 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from nearstream.schemas.topics.codec import encode_json
 from nearstream.streams.deciding.decider import Decisions
-from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
 from nearstream.streams.estimates.frames import Seen
-from nearstream.workers.redis.kept import decisions
 from nearstream.workers.redis.kept.decisions import DecisionStore
-from nearstream.workers.redis.server.client import ask, open_client
+from nearstream.workers.redis.server.client import open_client
 from tests.support.decisions import decision
+from tests.support.memory_decisions import MemoryDecisions
 from tests.support.verdicts import ref
 
 PAGE = "https://a.example/größe"
@@ -46,7 +44,7 @@ async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(sto
 
 async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FOLLOWERS_MAX == 1_000
-    for module in ("nearstream.streams.deciding.memory", "nearstream.workers.redis.kept.decisions"):
+    for module in ("tests.support.memory_decisions", "nearstream.workers.redis.kept.decisions"):
         monkeypatch.setattr(f"{module}.FOLLOWERS_MAX", 3)
     assert [await store.follow("default", PAGE, name) for name in ("ü", "b", "c", "d", "b")] == [True] * 3 + [
         False,
@@ -69,13 +67,3 @@ async def test_what_is_known_of_a_host_is_kept_apart_from_pages(store: Decisions
     assert await store.read_frame("default", "a.example") == frame
     assert await store.read_errors("default", "a.example") == errors
     assert await store.read_state("default", "a.example") is None
-
-
-async def test_what_the_first_release_stored_is_read(redis_url: str, request: pytest.FixtureRequest) -> None:
-    address = request.getfixturevalue("address")
-    async with open_client(address.connection) as client:
-        store = DecisionStore(client, address.namespace)
-        made = decision(PAGE, "keep", 1)
-        key = store._key("default", PAGE)
-        await ask(client, "SET", key, encode_json(made) + b"\n\x01\n", "EX", decisions.KEPT_SECONDS)
-        assert await store.read_state("default", PAGE) == PageState(made, parts=b"\x01\n")

@@ -9,9 +9,9 @@ from nearstream.schemas.documents.record import PageFacts
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.deciding.decider import Decider, Said
-from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.lineage import host_of
+from tests.support.memory_decisions import MemoryDecisions
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 PAGE = "https://a.example/x"

@@ -7,8 +7,8 @@ from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.deciding import states
 from nearstream.streams.deciding.decider import Said
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState
+from tests.support.memory_decisions import MemoryDecisions
 from tests.support.verdicts import COLLECTION, TIME, Pages, ref, verdict
 
 ARTICLE = "https://a.example/articles/7"

@@ -6,13 +6,11 @@ from typing import TypeVar
 
 import msgspec
 
-from nearstream.schemas.topics.codec import decode_decision
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, HostErrors, PageState
 from nearstream.streams.estimates.frames import Frame
 from nearstream.workers.redis.server.client import Caller, ask, ask_fields
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
-_FORMER = b"{"  # begins what the first release stored: a decision as JSON, a line feed, the parts of the page
 _ALIAS = b"@"  # begins the name of a page, stored under another one
 # Before a host, or before a name. No lineage has a control character.
 _FRAME, _ERRORS, _FOLLOWERS = "frame\n", "errors\n", "followers\n"
@@ -41,9 +39,6 @@ class DecisionStore:
             value = await ask(self.client, "GET", self._key(collection, value[1:].decode("utf-8", "surrogatepass")))
         if value is None or value.startswith(_ALIAS):
             return None
-        if value.startswith(_FORMER):
-            decision, _, parts = value.partition(b"\n")
-            return PageState(decode_decision(decision), parts=parts)
         return msgspec.msgpack.decode(value, type=PageState)
 
     async def write(self, state: PageState) -> None:

@@ -1,4 +1,4 @@
-"""The states of pages in memory, for use in one process."""
+"""The states of pages in dictionaries, for tests and benchmarks."""
 
 from dataclasses import dataclass, field
 
