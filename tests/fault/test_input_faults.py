@@ -65,8 +65,8 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
 def _share(plain: float, mixed: float) -> float:
     """Return the throughput of all records where `BAD_SHARE` of them are bad, divided by that of documents alone.
 
-    Both times are of equally many documents, `MEASURED_SHARE` of `mixed` is bad. The cost of one bad record follows from
-    their difference, which is too small to measure where one record of twenty is bad.
+    Both times are of equally many documents, and `MEASURED_SHARE` of the records of `mixed` is bad. The cost of one bad
+    record follows from their difference, which is too small to measure where one record of twenty is bad.
     """
     bad = (mixed - plain) / plain * (1 - MEASURED_SHARE) / MEASURED_SHARE
     return 1 / (1 - BAD_SHARE + BAD_SHARE * bad)
