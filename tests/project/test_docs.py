@@ -72,14 +72,14 @@ def test_each_profile_does_what_its_row_says() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     page = (ROOT / "docs/operations.md").read_text()
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == {int(code) for code in Exit}
+    assert {int(code) for code in re.findall(r"^- \*\*(\d+)\*\*:", page, re.MULTILINE)} == {int(code) for code in Exit}
 
 
 def test_every_reason_is_documented() -> None:
     page = (ROOT / "docs/operations.md").read_text()
-    table = page[page.index("| reason |") : page.index("### Replay")]
-    first_cells = " ".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
-    assert re.findall(r"`([a-z_]+)`", first_cells) == [reason.value for reason in Reason]
+    section = page[page.index("- `empty_value`") : page.index("### Replay")]
+    named = " ".join(re.findall(r"^- (`[a-z_`, ]+): ", section, re.MULTILINE))
+    assert re.findall(r"`([a-z_]+)`", named) == [reason.value for reason in Reason]
 
 
 def test_every_metric_is_documented_and_no_other() -> None:

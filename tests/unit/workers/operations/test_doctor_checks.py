@@ -52,9 +52,7 @@ def test_a_server_is_named_with_what_is_known_of_its_kind(told: dict[str, object
 
 def test_each_row_that_a_server_can_belong_to_is_in_the_table_of_servers() -> None:
     page = (Path(__file__).parents[4] / "docs/operations.md").read_text()
-    rows = {
-        name.split(" (")[0]: cell for name, cell in re.findall(r"^\| ([\w. (),]+) \| (\w[^|]*) \|", page, re.MULTILINE)
-    }
+    rows = {name.split(" (")[0]: cell for name, cell in re.findall(r"^- ([\w. (),]+): (\w.*)$", page, re.MULTILINE)}
     for row, known in KNOWN.items():
         assert rows[row].startswith(known), row
 
