@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from nearstream.streams.matching.details import FamilyDetails, details_of
-from nearstream.streams.matching.labels import LabelCounts
+from nearstream.schemas.checks.check import Labels
+from nearstream.streams.matching.details import NO_LABELS, FamilyDetails, details_of
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP
@@ -14,8 +14,8 @@ from nearstream.streams.store.store import Store
 from tests.support.filing import OTHER, TEXT, Filing, near
 from tests.support.made_up import KEY, STANDARD, sign
 
-SPAM = LabelCounts(spam=1)
-NOTHING = LabelCounts()
+SPAM = Labels(spam=1, ham=0)
+NOTHING = NO_LABELS
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ async def details(store: Store, text: list[str], delay_seconds: int = 0) -> Fami
     """Return the details of the family that a text would join, as a check does."""
     asked = newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds())
     found = await look_up(store, asked)
-    joins = find(asked, found.candidates).joins
+    joins = find(asked, found).joins
     assert joins is not None
-    growth = found.growths.get(found.families[joins.number].number)
+    growth = found.families[joins.number].growth
     return await details_of(store, growth, 1_000 * delay_seconds) if growth else FamilyDetails()
 
 
-async def counts(store: Store, text: list[str] = TEXT, delay_seconds: int = 0) -> LabelCounts:
+async def counts(store: Store, text: list[str] = TEXT, delay_seconds: int = 0) -> Labels:
     return (await details(store, text, delay_seconds)).labels
 
 
@@ -50,7 +50,7 @@ async def test_a_label_counts_for_all_of_the_family_of_its_document(filing: Fili
     await filing.label("c1")
     await filing.label("a", "ham", 7)
     for text in (TEXT, near(10), near(11)):
-        assert await counts(filing.store, text) == LabelCounts(spam=1, ham=7)
+        assert await counts(filing.store, text) == Labels(spam=1, ham=7)
     assert await counts(filing.store, OTHER) == NOTHING
 
 
@@ -70,7 +70,7 @@ async def test_a_document_counts_once_with_its_newest_label(filing: Filing) -> N
     await campaign(filing)
     for label, weight in (("spam", 1), ("spam", 1), ("spam", 3), ("ham", 2)):
         await filing.label("c0", "spam" if label == "spam" else "ham", weight)
-    assert await counts(filing.store) == LabelCounts(ham=2)
+    assert await counts(filing.store) == Labels(spam=0, ham=2)
     await filing.label("c0", None)
     assert await counts(filing.store) == NOTHING
 
@@ -78,7 +78,7 @@ async def test_a_document_counts_once_with_its_newest_label(filing: Filing) -> N
 async def test_a_label_of_a_former_release_counts_until_the_next_one(filing: Filing) -> None:
     await filing.label_of_former_release("a", "ham")
     await campaign(filing)
-    assert await counts(filing.store) == LabelCounts(ham=1)
+    assert await counts(filing.store) == Labels(spam=0, ham=1)
     await filing.label("a")
     await filing.label_of_former_release("a", "ham")  # delivered again
     assert await counts(filing.store) == SPAM
@@ -88,7 +88,7 @@ async def test_a_label_waits_for_its_document(filing: Filing) -> None:
     await filing.label("a")
     await filing.label("c1", "ham")
     await campaign(filing)
-    assert await counts(filing.store) == LabelCounts(spam=1, ham=1)
+    assert await counts(filing.store) == Labels(spam=1, ham=1)
 
 
 async def test_a_label_counts_when_it_is_old_enough_and_giving_it_again_makes_it_no_younger(filing: Filing) -> None:
@@ -147,7 +147,7 @@ async def test_no_more_than_a_bound_of_documents_count(filing: Filing) -> None:
     await campaign(filing, LABELS_CAP + 3)
     for at in range(LABELS_CAP + 3):
         await filing.label(f"c{at}")
-    assert await counts(filing.store) == LabelCounts(spam=LABELS_CAP)
+    assert await counts(filing.store) == Labels(spam=LABELS_CAP, ham=0)
     for at in range(10):
         await filing.label(f"c{at}", None)
     # Which others have lost their places is left to the index.
@@ -175,8 +175,8 @@ async def test_a_look_up_knows_no_family_of_a_document_that_is_alone_and_has_no_
     asked = newcomer(sign(TEXT, "asked"), STANDARD, KEY, Thresholds())
     found = await look_up(filing.store, asked)
     (facts,) = found.families.values()
-    assert (found.growths, facts.size, facts.joined) == ({}, 1, (0, 0, 0))
+    assert (facts.growth, facts.size, facts.joined) == (None, 1, (0, 0, 0))
     await filing.label("a")
     labelled = await look_up(filing.store, asked)
     assert labelled.families == found.families
-    assert [len(growth.marks) for growth in labelled.growths.values()] == [1]
+    assert [len(each.growth.marks) for each in labelled.families.values() if each.growth] == [1]

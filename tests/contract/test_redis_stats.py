@@ -96,7 +96,7 @@ async def facts_of_all(index: RedisIndex) -> tuple[tuple[SlotFacts, ...], Totals
     return await index_facts(index, keys), await totals(index, keys)
 
 
-async def listed(index: RedisIndex, now_ms: int | None = None) -> list[FamilyFacts]:
+async def listed(index: RedisIndex, now_ms: int = 0) -> list[FamilyFacts]:
     return sorted([each async for each in families(index, now_ms)], key=lambda facts: facts.founder)
 
 

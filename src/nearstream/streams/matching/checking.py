@@ -1,19 +1,17 @@
 """Say what a document is to those in an index, without adding it."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from msgspec import UNSET
 
-from nearstream.schemas.checks.check import CheckAnswer, CheckMatch, CheckVerdict, Contained, Labels
+from nearstream.schemas.checks.check import CheckAnswer, CheckMatch, CheckVerdict, Contained
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.matching.details import FamilyDetails
-from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.looking_up import Found, share_of
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.sent_novelty import novelty_in_text
@@ -28,15 +26,9 @@ def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
     return found if found.novelty is None else replace(found, novelty=novelty_in_text(found.novelty, text, rules))
 
 
-def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int) -> Contained | None:
-    """Return the text in a document that has most copies, None if none has many.
-
-    Args:
-        found: What the document is to the documents of the index.
-        families: The family of each candidate, by the number of the candidate.
-        bulk_count: Number of copies within a day from which there are many.
-    """
-    held = [(families[each.number], each) for each in found.holds]
+def _contained(found: Found, bulk_count: int) -> Contained | None:
+    """Return the text in a document that has most copies, None if none has `bulk_count` within a day."""
+    held = [(found.families[each.number], each) for each in found.holds]
     many = [(facts.joined[1], facts, each) for facts, each in held if facts.joined[1] >= bulk_count]
     if not many:
         return None
@@ -46,23 +38,16 @@ def contained(found: Found, families: Mapping[int, FamilyFacts], bulk_count: int
     return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters)
 
 
-def answer(
-    found: Found,
-    family: FamilyFacts | None,
-    bulk_count: int,
-    details: FamilyDetails = _NO_DETAILS,
-    contains: Contained | None = None,
-) -> CheckAnswer:
+def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) -> CheckAnswer:
     """Build the answer about a document.
 
     Args:
         found: What it is to the documents of the index.
-        family: The family that it would join. None: it is no copy.
         bulk_count: Number of copies within an hour from which it is bulk.
-        details: What else is known about that family.
-        contains: A text with many copies that lies in it.
+        details: What else is known about the family that it would join.
     """
-    best, count = found.best, family.joined[0] if family else 0
+    best, family = found.best, found.family
+    count = family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
     new = found.novelty
@@ -88,9 +73,9 @@ def answer(
         count_7d=week,
         distinct_senders_1h=details.senders,
         distinct_recipients_1h=details.recipients,
-        labels=Labels(spam=details.labels.spam, ham=details.labels.ham),
+        labels=details.labels,
         label_state=details.label_state,
-        contains=contains,
+        contains=_contained(found, bulk_count),
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),

@@ -71,7 +71,6 @@ class Compared:
         estimate: Their estimate.
         rule: The rule that decided their relation.
         is_copy: Their texts are equal or near-duplicates, whatever their lineage.
-        is_followed: The representative of its family is no copy, so only the equal text counts.
     """
 
     candidate: Candidate
@@ -79,7 +78,6 @@ class Compared:
     estimate: Estimate
     rule: Rule
     is_copy: bool
-    is_followed: bool = False
 
     @cached_property
     def pair(self) -> Related:
@@ -158,20 +156,13 @@ def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Co
     return found
 
 
-def joined(compared: Sequence[Compared], presumed: int) -> Compared | None:
-    """Return the document whose family is joined, or None.
+def joined(compared: Sequence[Compared]) -> Compared | None:
+    """Return the document whose family a new one would join, or None.
 
-    This is the former state of the document, else one with an equal text, else the presumed one, else the best
-    representative, provided that its text is a copy.
+    This is one with an equal text, else the best representative, provided that its text is a copy.
     """
-    copies = [each for each in compared if each.is_copy]
-
-    def preference(each: Compared) -> tuple[bool, bool, bool, bool, tuple[bool, int, float, tuple[int, str, str]]]:
-        is_presumed = each.candidate.number == presumed
-        return not each.is_former, not each.is_exact, not is_presumed, not each.candidate.represents, each.rank
-
-    eligible = [each for each in copies if each.is_former or each.is_exact or each.candidate.represents]
-    return min(eligible, key=preference, default=None)
+    eligible = [each for each in compared if each.is_copy and (each.is_exact or each.candidate.represents)]
+    return min(eligible, key=lambda each: (not each.is_exact, not each.candidate.represents, each.rank), default=None)
 
 
 def degraded(newer: Signature, older: Signature, lacks: tuple[bool, bool] = (False, False)) -> tuple[str, ...]:

@@ -1,13 +1,16 @@
 """The details of a family that only checks ask for: its labels, and how many senders and recipients it has."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from nearstream.schemas.checks.check import Labels
 from nearstream.schemas.labels.label import LabelState
-from nearstream.streams.matching.labels import LabelCounts, unpack_label
+from nearstream.streams.matching.labels import unpack_label
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.store import Store
+
+NO_LABELS = Labels(spam=0, ham=0)
 
 
 @dataclass(frozen=True)
@@ -15,14 +18,14 @@ class FamilyDetails:
     """Details of a family.
 
     Attributes:
-        labels: The labels of its documents.
+        labels: The labels of its documents that count.
         senders: Distinct senders of the documents that joined within the last hour, at most 256.
         recipients: Distinct recipients of these, at most 256.
         label_state: `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the
             same. Else empty.
     """
 
-    labels: LabelCounts = field(default_factory=LabelCounts)
+    labels: Labels = NO_LABELS
     senders: int = 0
     recipients: int = 0
     label_state: LabelState = ""
@@ -42,4 +45,4 @@ async def details_of(store: Store, growth: Growth, delay_ms: int) -> FamilyDetai
     for (_, label), view in zip(old, views, strict=True):
         if view is not None and not view.is_dead:
             weights[label.label or ""] += label.weight
-    return FamilyDetails(LabelCounts(weights["spam"], weights["ham"]), growth.senders, growth.recipients)
+    return FamilyDetails(Labels(spam=weights["spam"], ham=weights["ham"]), growth.senders, growth.recipients)

@@ -4,13 +4,16 @@ A family is a document and its copies. The founder is its first document. The re
 represents the family in the buckets: copies of it join the family.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.event_id import family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.store.families import Growth
-from nearstream.streams.store.record import Recorded
+from nearstream.streams.store.messages import Measure, Query
+from nearstream.streams.store.record import Recorded, unpack_document_key
+from nearstream.streams.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Family:
 
 @dataclass(frozen=True)
 class FamilyFacts:
-    """Size and growth of a family with at least two members.
+    """Size and growth of a family.
 
     Attributes:
         family_id: 32 hex characters.
@@ -48,6 +51,7 @@ class FamilyFacts:
         joined: How many joined within the last hour, day and week.
         founder: `<collection>/<id>` of the founder. Empty if it was removed or has expired.
         sites: Distinct sites of all that have joined, at most 256.
+        growth: What its home knows of it. None: nobody else has joined it, and its document has no label.
     """
 
     family_id: str
@@ -59,22 +63,21 @@ class FamilyFacts:
     joined: tuple[int, int, int]
     founder: str = ""
     sites: int = 0
+    growth: Growth | None = field(default=None, compare=False, repr=False)
 
 
-def family_of_growth(growth: Growth | None) -> FamilyFacts | None:
-    """Return size and growth of a family, without its name. None: nobody has joined it."""
-    return facts_of(growth) if growth is not None and growth.family_id else None
-
-
-def family_of_one(founder: int, first: Recorded) -> FamilyFacts:
-    """Return the family of a document without copies.
+def family_facts(growth: Growth | None, founder: int, own: Recorded) -> FamilyFacts:
+    """Return size and growth of the family of a document, without its name.
 
     Args:
-        founder: Its number, or that of its founder, of which nothing is known any more.
-        first: The document.
+        growth: What its home knows of it.
+        founder: Its number if nobody else has joined it.
+        own: The document.
     """
-    own_id, seen_ms = own_family_id(first, first.scheme), first.observed_at_ms
-    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0), sites=own_sites(first))
+    if growth is not None and growth.family_id:
+        return facts_of(growth)
+    own_id, seen_ms = own_family_id(own, own.scheme), own.observed_at_ms
+    return FamilyFacts(own_id, founder, founder, 1, seen_ms, seen_ms, (0, 0, 0), sites=own_sites(own), growth=growth)
 
 
 def facts_of(growth: Growth) -> FamilyFacts:
@@ -88,6 +91,7 @@ def facts_of(growth: Growth) -> FamilyFacts:
         growth.last_ms if growth.joins else growth.first_seen_ms,
         growth.joined,
         sites=growth.sites,
+        growth=growth,
     )
 
 
@@ -99,3 +103,23 @@ def own_sites(founder: Signature | Recorded) -> int:
 def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
     """Return the id of the family that a document founds, 32 hex characters."""
     return family_id(f"{founder.collection}/{founder.id}", founder.version, scheme)
+
+
+async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) -> list[FamilyFacts]:
+    """Return those families of these founders that have a second member.
+
+    Args:
+        store: The store.
+        founders: The numbers of states, which may have founded families.
+        now_ms: The time, in milliseconds since 1970. 0: that of the store.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    grown = await store.growth([Measure(founder, now_ms) for founder in founders])
+    families = [facts_of(growth) for growth in grown if growth is not None and growth.family_id]
+    views = await store.fetch([Query(each.number, record=True) for each in families])
+    records = [view.record if view else None for view in views]
+    names = [unpack_document_key(record) if record else "" for record in records]
+    return [replace(each, founder=name) for each, name in zip(families, names, strict=True)]

@@ -24,19 +24,6 @@ class Labelling:
     given_ms: int
 
 
-@dataclass(frozen=True)
-class LabelCounts:
-    """The labels of a family.
-
-    Attributes:
-        spam: Sum of the weights of its documents labelled as spam.
-        ham: Sum of the weights of those labelled as ham.
-    """
-
-    spam: int = 0
-    ham: int = 0
-
-
 def pack_label(labelling: Labelling) -> bytes:
     """Return a label and its weight, or nothing if it was taken back."""
     return b"" if labelling.label is None else b"%s:%d" % (labelling.label.encode(), labelling.weight)

@@ -1,7 +1,7 @@
 """Look up the neighbours of a document in its collection and in references."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 from msgspec import UNSET
@@ -15,7 +15,7 @@ from nearstream.streams.matching.arriving import Arriving, pack_keys
 from nearstream.streams.matching.candidate import Candidate
 from nearstream.streams.matching.counterpart import Compared as Counterpart
 from nearstream.streams.matching.counterpart import Newcomer, compare_with, joined, novelty_of
-from nearstream.streams.matching.family import FamilyFacts, family_of_growth, family_of_one
+from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.matching.judge import Documents, Rules
 from nearstream.streams.matching.protocol.case import Case, Compared
 from nearstream.streams.matching.protocol.known import Known
@@ -27,7 +27,6 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
-from nearstream.streams.store.record import unpack_document_key
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Store
 
@@ -43,13 +42,10 @@ class Neighbours:
     Attributes:
         candidates: The neighbours, the best first.
         families: The family of each of them, by the number of the neighbour.
-        growths: How the families grow, by the number of the founder. One that nobody has joined has none, unless its
-            document is labelled.
     """
 
     candidates: Sequence[Candidate]
     families: Mapping[int, FamilyFacts]
-    growths: Mapping[int, Growth]
 
 
 class _Reading:
@@ -131,10 +127,9 @@ async def look_up_all(
     numbers = {each.number for found in listed for each in found}
     founders = sorted({known.family_of(number) for number in numbers} & known.families.keys())
     grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
-    growths = {founder: growth for founder, growth in zip(founders, grown, strict=True) if growth is not None}
+    growths = dict(zip(founders, grown, strict=True))
     return [
-        Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}, growths)
-        for found in listed
+        Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}) for found in listed
     ]
 
 
@@ -143,10 +138,12 @@ def _case(asked: Newcomer) -> Case:
     return Case(Arriving(asked.signature, asked.keys), 0, _ASKED, named, words, len(asked.keys.anchors))
 
 
-def _facts(candidate: Candidate, known: Known, growths: Mapping[int, Growth], documents: Documents) -> FamilyFacts:
+def _facts(
+    candidate: Candidate, known: Known, growths: Mapping[int, Growth | None], documents: Documents
+) -> FamilyFacts:
     founder = known.family_of(candidate.number)
     first = founder if known.has_text(founder) else candidate.number
-    return family_of_growth(growths.get(founder)) or family_of_one(founder, documents.record_of(first, known))
+    return family_facts(growths.get(founder), founder, documents.record_of(first, known))
 
 
 def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
@@ -169,6 +166,7 @@ class Found:
         joins: The candidate whose family the document would join. None: it is no copy.
         holds: The candidates whose texts lie in the document, which is no copy of them.
         related: The related candidates, the best first.
+        families: The family of each candidate, by its number.
     """
 
     newcomer: Newcomer
@@ -177,21 +175,27 @@ class Found:
     joins: Counterpart | None
     holds: tuple[Counterpart, ...] = ()
     related: tuple[Counterpart, ...] = ()
+    families: Mapping[int, FamilyFacts] = field(default_factory=dict)
+
+    @property
+    def family(self) -> FamilyFacts | None:
+        """The family that the document would join. None: it is no copy."""
+        return None if self.joins is None else self.families[self.joins.number]
 
 
-def find(asked: Newcomer, candidates: Sequence[Candidate]) -> Found:
-    """Compare a document with its candidates.
+def find(asked: Newcomer, near: Neighbours) -> Found:
+    """Compare a document with its neighbours.
 
     Those of other collections are left out, because a store may shorten keys. A stored state of the document itself
     counts like any other document.
     """
     own = asked.signature.collection
-    compared = compare_with(asked, [each for each in candidates if each.earlier.collection == own])
+    compared = compare_with(asked, [each for each in near.candidates if each.earlier.collection == own])
     related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
     related.sort(key=lambda each: each.rank)
     new = novelty_of(asked.signature, related[:_COVERING])
     holds = tuple(each for each in compared if not each.is_copy and share_of(each) >= asked.thresholds.containment_min)
-    return Found(asked, related[0] if related else None, new, joined(related, 0), holds, tuple(related))
+    return Found(asked, related[0] if related else None, new, joined(related), holds, tuple(related), near.families)
 
 
 def share_of(compared: Counterpart) -> float:
@@ -228,7 +232,7 @@ def newcomers(
     return [newcomer(each, scheme, key, thresholds) for each in asked]
 
 
-def reference_match(found: Found, families: Mapping[int, FamilyFacts]) -> ReferenceMatch | None:
+def reference_match(found: Found) -> ReferenceMatch | None:
     """Return the most closely related document of a reference collection, None if none is related."""
     best, own = found.best, found.newcomer.signature
     if best is None:
@@ -246,7 +250,7 @@ def reference_match(found: Found, families: Mapping[int, FamilyFacts]) -> Refere
         distance=symbols,
         inner=("document" if is_inside else "reference") if best.rule is COVERED else UNSET,
         characters=UNSET if new is None else own.characters - new.novel.value,
-        family=families[best.number].family_id,
+        family=found.families[best.number].family_id,
     )
 
 
@@ -258,31 +262,7 @@ async def look_up_references(
     near = iter(await look_up_all(store, flat, pause=pause) if flat else [])
     matches: list[tuple[ReferenceMatch, ...]] = []
     for some in asked:
-        found = [_reference(each, next(near)) for each in some]
+        found = [reference_match(find(each, next(near))) for each in some]
         matches.append(tuple(each for each in found if each is not None))
         await pause()
     return matches
-
-
-def _reference(asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
-    return reference_match(find(asked, near.candidates), near.families)
-
-
-async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) -> list[FamilyFacts]:
-    """Return those families of these founders that have a second member.
-
-    Args:
-        store: The store.
-        founders: The numbers of states, which may have founded families.
-        now_ms: The time, in milliseconds since 1970. 0: that of the store.
-
-    Raises:
-        IndexUnavailableError: The index cannot answer now.
-        IndexLostError: The index was emptied.
-    """
-    grown = map(family_of_growth, await store.growth([Measure(founder, now_ms) for founder in founders]))
-    families = [each for each in grown if each is not None]
-    views = await store.fetch([Query(each.number, record=True) for each in families])
-    records = [view.record if view else None for view in views]
-    names = [unpack_document_key(record) if record else "" for record in records]
-    return [replace(each, founder=name) for each, name in zip(families, names, strict=True)]

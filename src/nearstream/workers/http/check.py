@@ -14,10 +14,9 @@ from nearstream.schemas.documents.evidence import ReferenceMatch
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.streams.matching.checking import answer, contained, found_in_text
+from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.counterpart import Newcomer
-from nearstream.streams.matching.details import FamilyDetails
-from nearstream.streams.matching.labels import LabelCounts
+from nearstream.streams.matching.details import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
@@ -210,26 +209,23 @@ class Checker:
         return replace_fields(told, references=tuple(each for each in matches if each is not None))
 
     async def _reference(self, asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
-        return reference_match(await self._found(asked, near), near.families)
+        return reference_match(await self._found(asked, near))
 
     async def _found(self, asked: Newcomer, near: Neighbours) -> Found:
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
-        return await self._computed(work, find, asked, near.candidates)
+        return await self._computed(work, find, asked, near)
 
     async def _own_answer(self, asked: Newcomer, near: Neighbours, text: str) -> CheckAnswer:
         settings, found = self.deployment.settings, await self._found(asked, near)
         if text:
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
-        contains = contained(found, near.families, settings.bulk_count)
-        if found.joins is None:
-            return answer(found, None, settings.bulk_count, contains=contains)
-        family, details = near.families[found.joins.number], FamilyDetails()
-        if family.number in near.growths:
-            details = await self.index.details(near.growths[family.number], 1000 * settings.label_delay_seconds)
-        if details.labels != LabelCounts():
+        family, details = found.family, FamilyDetails()
+        if family is not None and family.growth is not None:
+            details = await self.index.details(family.growth, 1000 * settings.label_delay_seconds)
+        if family is not None and details.labels != NO_LABELS:
             guard = await self.guards.read(asked.signature.collection, family.family_id)
             details = replace(details, label_state=guard.state if guard else "")
-        return answer(found, family, settings.bulk_count, details, contains)
+        return answer(found, settings.bulk_count, details)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -77,6 +77,5 @@ async def _check(deployment: Deployment, replay: Replay, request: web.Request) -
     asked = newcomer(signature, deployment.scheme, deployment.key, deployment.thresholds)
     near = await look_up(replay.index, asked)
     text = document.document.text or ""
-    found = found_in_text(find(asked, near.candidates), text, deployment.scheme.text)
-    family = near.families[found.joins.number] if found.joins else None
-    return json_response(answer(found, family, deployment.settings.bulk_count))
+    found = found_in_text(find(asked, near), text, deployment.scheme.text)
+    return json_response(answer(found, deployment.settings.bulk_count))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from nearstream.schemas.checks.check import CheckAnswer
-from nearstream.streams.matching.checking import answer, contained, found_in_text
+from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.counterpart import novelty_of
 from nearstream.streams.matching.looking_up import find, newcomers, reference_match
 from nearstream.streams.relations.novelty import Novelty
@@ -66,17 +66,13 @@ async def _checked(
     deployment: Deployment, index: RedisIndex, item: Signed, wait_seconds: float, against: frozenset[str]
 ) -> Checked:
     asked = newcomers(item.signature, deployment.scheme, deployment.key, deployment.thresholds, against)
-    near, *others = await until_answered(partial(index.neighbours_of, asked), wait_seconds)
-    found, *referred = [find(*each) for each in zip(asked, [one.candidates for one in (near, *others)], strict=True)]
+    near = await until_answered(partial(index.neighbours_of, asked), wait_seconds)
+    found, *referred = map(find, asked, near)
     if item.text:
         found = found_in_text(found, item.text, deployment.scheme.text)
-    family = near.families[found.joins.number] if found.joins else None
-    bulk_count = deployment.settings.bulk_count
-    contains = contained(found, near.families, bulk_count)
-    matches = (reference_match(*each) for each in zip(referred, [one.families for one in others], strict=True))
-    told = replace(
-        answer(found, family, bulk_count, contains=contains), references=tuple(each for each in matches if each)
-    )
+    matches = map(reference_match, referred)
+    told = answer(found, deployment.settings.bulk_count)
+    told = replace(told, references=tuple(each for each in matches if each is not None))
     known = [each for one in (found, *referred) for each in one.related]
     new = novelty_of(asked[0].signature, known)
     if new and item.text:

@@ -13,8 +13,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.matching.family import FamilyFacts
-from nearstream.streams.matching.looking_up import families_of
+from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.streams.store.local import local_store

@@ -1,15 +1,17 @@
 """The answer about a document: what labels make of the verdict."""
 
+from dataclasses import replace
+
 import pytest
 
+from nearstream.schemas.checks.check import Labels
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import LabelState
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching.checking import answer, contained
+from nearstream.streams.matching.checking import answer
 from nearstream.streams.matching.details import FamilyDetails
 from nearstream.streams.matching.family import FamilyFacts
-from nearstream.streams.matching.labels import LabelCounts
 from nearstream.streams.matching.looking_up import Found, find, look_up, newcomer
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
@@ -31,7 +33,14 @@ async def found(text: str) -> Found:
     store = local_store()
     await Matcher(store, SCHEME, KEY).match(signed("a", TEXT))
     asked = newcomer(signed("b", text), SCHEME, KEY, Thresholds())
-    return find(asked, (await look_up(store, asked)).candidates)
+    return find(asked, await look_up(store, asked))
+
+
+async def bulk() -> Found:
+    """Return a copy of a text that has many."""
+    copy = await found(TEXT)
+    assert copy.joins is not None
+    return replace(copy, families={copy.joins.number: FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))})
 
 
 @pytest.mark.parametrize(
@@ -48,15 +57,13 @@ async def found(text: str) -> Found:
     ],
 )
 async def test_labels_decide_if_one_side_is_clearly_ahead(spam: int, ham: int, verdict: str) -> None:
-    family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
-    said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam, ham)))
+    said = answer(await bulk(), BULK_COUNT, FamilyDetails(Labels(spam=spam, ham=ham)))
     assert (said.verdict, said.labels.spam, said.labels.ham) == (verdict, spam, ham)
 
 
 @pytest.mark.parametrize(("state", "verdict"), [("", "known_bad"), ("suspended", "bulk"), ("confirmed", "known_bad")])
 async def test_suspended_labels_do_not_count(state: LabelState, verdict: str) -> None:
-    family = FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (BULK_COUNT, 25, 29))
-    said = answer(await found(TEXT), family, BULK_COUNT, FamilyDetails(LabelCounts(spam=1), label_state=state))
+    said = answer(await bulk(), BULK_COUNT, FamilyDetails(Labels(spam=1, ham=0), label_state=state))
     assert (said.verdict, said.label_state, said.labels.spam) == (verdict, state, 1)
 
 
@@ -67,14 +74,15 @@ async def test_a_text_with_many_copies_is_found_between_added_words(form: str, d
     held = await found(form.format(text=TEXT, more=more))
     assert held.joins is None
     families = {each.number: FamilyFacts("ab" * 16, 1, 1, 30, 0, 0, (2, day, day)) for each in held.holds}
-    contains = contained(held, families, BULK_COUNT)
+    said = answer(replace(held, families=families), BULK_COUNT)
+    contains = said.contains
     if day < BULK_COUNT:
         assert contains is None
         return
     assert contains is not None
     assert (contains.family, contains.count_1h, contains.count_24h) == ("ab" * 16, 2, BULK_COUNT)
     assert 0.8 * len(TEXT) < contains.characters <= len(TEXT)
-    assert answer(held, None, BULK_COUNT, contains=contains).verdict == "none"
+    assert said.verdict == "none"
 
 
 async def test_a_copy_and_a_part_of_a_text_contain_nothing() -> None:
@@ -83,5 +91,5 @@ async def test_a_copy_and_a_part_of_a_text_contain_nothing() -> None:
 
 
 async def test_what_is_no_copy_is_known_by_no_label() -> None:
-    said = answer(await found(f"{TEXT} {TEXT[::-1]}"), None, BULK_COUNT, FamilyDetails(LabelCounts(spam=100)))
+    said = answer(await found(f"{TEXT} {TEXT[::-1]}"), BULK_COUNT, FamilyDetails(Labels(spam=100, ham=0)))
     assert said.verdict == "none"

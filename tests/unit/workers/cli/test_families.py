@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
-from nearstream.streams.matching.family import FamilyFacts
-from nearstream.streams.matching.looking_up import families_of
+from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.workers.cli import families as families_command
 from nearstream.workers.cli.events import COLUMNS
 from nearstream.workers.cli.families import best, family_object, report_lines, selected, summary_lines

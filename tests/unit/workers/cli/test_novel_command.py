@@ -24,9 +24,9 @@ async def asked(text: str) -> Checked:
     job = await known()
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
-    found = find(question, (await look_up(job.store, question)).candidates)
+    found = find(question, await look_up(job.store, question))
     found = found_in_text(found, text, DEPLOYMENT.scheme.text)
-    return Checked("draft.txt", "draft", answer(found, None, 20), text, found.novelty)
+    return Checked("draft.txt", "draft", answer(found, 20), text, found.novelty)
 
 
 def written(text: list[str]) -> str:

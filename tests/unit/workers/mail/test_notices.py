@@ -114,7 +114,7 @@ async def test_mails_above_one_notice_are_no_copies(notice: str) -> None:
         await Matcher(store, SCHEME, KEY).match(mail)
     asked = newcomer(mails[-1], SCHEME, KEY, Thresholds())
     # It joins no family, so no label of another mail counts for it, and no number of mails makes it bulk.
-    assert find(asked, (await look_up(store, asked)).candidates).joins is None
+    assert find(asked, await look_up(store, asked)).joins is None
 
 
 async def test_copies_above_one_notice_are_copies() -> None:

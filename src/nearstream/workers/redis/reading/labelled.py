@@ -27,7 +27,8 @@ async def labels_of(index: RedisIndex, family: StoredFamily) -> list[tuple[str, 
         IndexUnavailableError: The server does not answer.
         IndexLostError: The index was emptied.
     """
-    given = {number: unpack_label(packed) for _, number, packed in (family.growth.marks if family.growth else ())}
+    growth = family.facts.growth
+    given = {number: unpack_label(packed) for _, number, packed in (growth.marks if growth else ())}
     found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]
     return sorted(found, key=lambda each: (each[1].given_ms, each[0]))
 
@@ -63,7 +64,7 @@ class LabelledFamilies:
 
 async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None:
     family = await stored_family(index, document_key)
-    growth = family.growth if family else None
+    growth = family.facts.growth if family else None
     if growth is None or not growth.marks:
         return None
     before = rate_before(growth.joins, min(unpack_label(packed).given_ms for _, _, packed in growth.marks))

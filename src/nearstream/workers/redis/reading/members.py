@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nearstream.streams.matching.family import FamilyFacts, family_of_growth, family_of_one
-from nearstream.streams.store.families import Growth, hour_start
+from nearstream.streams.matching.family import FamilyFacts, family_facts
+from nearstream.streams.store.families import hour_start
 from nearstream.streams.store.messages import Measure, Query, View
 from nearstream.streams.store.record import Recorded, unpack_record
 from nearstream.streams.store.registration import NUMBER_BYTES
@@ -21,12 +21,10 @@ class StoredFamily:
     Attributes:
         facts: Its size and growth.
         collection: The collection of its documents.
-        growth: What its home knows of it. None: it has one member, of which no label is known.
     """
 
     facts: FamilyFacts
     collection: str
-    growth: Growth | None
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | 
         return None
     number, founder = current[0], founder_in(*current)
     (growth,) = await index.store().growth([Measure(founder)])
-    facts = family_of_growth(growth) or family_of_one(founder if growth else number, own)
-    return StoredFamily(facts, own.collection, growth)
+    return StoredFamily(family_facts(growth, founder if growth else number, own), own.collection)
 
 
 async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFacts | None:
@@ -78,7 +75,7 @@ async def members(index: RedisIndex, family: StoredFamily, after: int, limit: in
         IndexLostError: The index was emptied.
     """
     founder = family.facts.number
-    if family.growth is None:
+    if family.facts.growth is None:
         return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
     places = await _places(index, founder, f"({after}", f"({LINK_SCORE}", limit + 1)
     page, rest = places[:limit], places[limit:]
@@ -110,9 +107,9 @@ async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str],
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    if family.growth is None:
+    if family.facts.growth is None:
         return [], []
-    since_ms = hour_start(family.growth.now_ms)
+    since_ms = hour_start(family.facts.growth.now_ms)
     key = _key(index, KeyKind.ADDRESSES, family.facts.number)
     senders, recipients = [
         [address.hex() for address in await ask(index.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.families import families_in
 from nearstream.workers.redis.reading.scanning import KeySamples
-from nearstream.workers.redis.server.client import server_facts, server_time_ms
+from nearstream.workers.redis.server.client import server_facts
 from nearstream.workers.redis.server.layout import KeyKind
 
 
@@ -35,12 +35,12 @@ async def totals(index: RedisIndex, keys: KeySamples) -> Totals:
 
     Raises:
         IndexUnavailableError: A server does not answer.
+        IndexLostError: The index was emptied.
         SettingsError: Our user may not run INFO.
     """
-    now_ms = await server_time_ms(index.client)
     families = copies = 0
     for sample in (keys[slot, KeyKind.STATES] for slot in range(index.layout.shape.slots)):
-        sizes = [facts.size for facts in await families_in(index, sample.keys, now_ms)]
+        sizes = [facts.size for facts in await families_in(index, sample.keys)]
         families += sample.of_all(len(sizes))
         copies += sample.of_all(sum(max(size - 1, 0) for size in sizes))
     servers = await server_facts(index.client)
