@@ -11,6 +11,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, Headers, Produce
 HEAD_BYTES = 64 * 1024
 DETAIL_CHARACTERS = 500
 MAX_REPLAYS = 3
+NOT_OURS = "(no dead letter of nearstream)"  # in place of the reason of another record of the topic
 
 PRIVATE_HEADER = "nearstream-private"  # of the producer: "1" keeps the record's bytes out of dead letters
 ID_HEADER = "nearstream-dead-id"  # the first of ours

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from nearstream.streams.estimates.side_field import Mean
 from nearstream.workers.cli.arguments import (
@@ -20,13 +21,15 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.audit.precision import FieldPrecision, Precision, audit_precision
-from nearstream.workers.operations.audit.recall import Recall, audit_recall
-from nearstream.workers.operations.audit.symbols import ALARM_BITS, PART_BITS, SymbolEntropy, audit_symbols
-from nearstream.workers.operations.audit.unrelated import Unrelated, audit_unrelated
-from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.audit.precision import FieldPrecision, Precision
+    from nearstream.workers.operations.audit.recall import Recall
+    from nearstream.workers.operations.audit.symbols import SymbolEntropy
+    from nearstream.workers.operations.audit.unrelated import Unrelated
+    from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
 _DAY_MS = 86_400_000
 _NAME_COLUMNS = 16
@@ -64,6 +67,9 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the similar pairs of a window was found."""
+    from nearstream.workers.operations.audit.recall import audit_recall
+    from nearstream.workers.operations.audit.window import WindowTooLargeError
+
     resemblance = Fraction(str(options.resemblance))
     try:
         recall = asyncio.run(audit_recall(_window(settings, options), resemblance, options.one_in))
@@ -81,6 +87,9 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the pairs that were found in a window belong together."""
+    from nearstream.workers.operations.audit.precision import audit_precision
+    from nearstream.workers.operations.audit.window import WindowTooLargeError
+
     try:
         precision = asyncio.run(audit_precision(_window(settings, options)))
     except WindowTooLargeError as error:
@@ -91,6 +100,8 @@ def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def show_symbols(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print how much the LD symbols of a window say."""
+    from nearstream.workers.operations.audit.symbols import audit_symbols
+
     found = asyncio.run(audit_symbols(_window(settings, options)))
     _show(options, {**asdict(found), "is_alarming": found.is_alarming}, symbol_lines(found))
     return Exit.NO if found.is_alarming else Exit.OK
@@ -98,12 +109,16 @@ def show_symbols(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def show_unrelated(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what unrelated texts of a window have in common."""
+    from nearstream.workers.operations.audit.unrelated import audit_unrelated
+
     found = asyncio.run(audit_unrelated(_window(settings, options)))
     _show(options, asdict(found), unrelated_lines(found))
     return Exit.OK
 
 
-def _window(settings: Settings, options: argparse.Namespace) -> Window:
+def _window(settings: Settings, options: argparse.Namespace) -> "Window":
+    from nearstream.workers.operations.audit.window import Window
+
     since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
     return Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
 
@@ -116,12 +131,12 @@ def _show(options: argparse.Namespace, as_object: dict[str, object], lines: Iter
         print_line(line)
 
 
-def _refuse(error: WindowTooLargeError) -> Exit:
+def _refuse(error: "WindowTooLargeError") -> Exit:
     print_message(f"nearstream: {error}")
     return Exit.USAGE
 
 
-def recall_lines(recall: Recall, resemblance: float) -> Iterator[str]:
+def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
     """Yield the recall of a window, by resemblance, and the pairs that were missed."""
     yield _row("documents", f"{recall.documents} compared, {recall.waiting} without a verdict yet")
     yield _row("pairs", f"{recall.pairs} of resemblance {resemblance:g} or more")
@@ -136,7 +151,7 @@ def recall_lines(recall: Recall, resemblance: float) -> Iterator[str]:
         yield _row("", "`nearstream why-not` says why")
 
 
-def precision_lines(precision: Precision) -> Iterator[str]:
+def precision_lines(precision: "Precision") -> Iterator[str]:
     """Yield the precision of a window by each field."""
     yield _row("states", f"{precision.states} of documents")
     yield _row("pairs", f"{precision.pairs} with an event, of two lineages")
@@ -144,7 +159,7 @@ def precision_lines(precision: Precision) -> Iterator[str]:
         yield from _field_lines(found)
 
 
-def _field_lines(found: FieldPrecision) -> Iterator[str]:
+def _field_lines(found: "FieldPrecision") -> Iterator[str]:
     """Yield the mean of one field over certain and random pairs, and the shares that follow from it."""
     name = _FIELD_NAMES[found.field]
     yield _row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
@@ -160,8 +175,10 @@ def _mean(mean: Mean | None) -> str:
     return f"{mean.value:.4g} (mean of {mean.pairs})" if mean else "unknown"
 
 
-def symbol_lines(found: SymbolEntropy) -> Iterator[str]:
+def symbol_lines(found: "SymbolEntropy") -> Iterator[str]:
     """Yield the entropy of the symbols of a window."""
+    from nearstream.workers.operations.audit.symbols import ALARM_BITS, PART_BITS
+
     yield _row("symbols", f"{found.symbols} distinct ones of {found.signatures} signatures")
     for name, bits in (("low bits", found.low_bits), ("high bits", found.high_bits)):
         yield _row(name, "unknown: too few symbols" if bits is None else f"{bits:.3f} of {PART_BITS} bits")
@@ -169,7 +186,7 @@ def symbol_lines(found: SymbolEntropy) -> Iterator[str]:
         yield _row("alarm", f"less than {PART_BITS - ALARM_BITS:g} bits: the hash of the symbols is not even")
 
 
-def unrelated_lines(found: Unrelated) -> Iterator[str]:
+def unrelated_lines(found: "Unrelated") -> Iterator[str]:
     """Yield what unrelated texts of a window have in common, by length."""
     yield _row("documents", f"{found.documents} drawn")
     if not found.classes:

@@ -15,9 +15,6 @@ from nearstream.workers.cli.arguments import add_against, add_json, add_paths, a
 from nearstream.workers.cli.events import COLUMNS, KIND_COLUMNS, cut, reference_line, sentence, with_details
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.files.source import Refused
-from nearstream.workers.operations.reading import report
-from nearstream.workers.operations.signatures import Signed, anonymous, read_signatures, sign_files
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
     columns,
@@ -29,7 +26,9 @@ from nearstream.workers.operations.terminal import (
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
+    from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.check import Checked  # it loads the client of Redis, which `sign` does not need
+    from nearstream.workers.operations.signatures import Signed
 
 _PUBLIC_KEY = "nearstream: NEARSTREAM_HASH_KEY is not set: whoever sees these signatures can test guesses of the texts"
 
@@ -44,6 +43,10 @@ def add_sign(parser: argparse.ArgumentParser) -> None:
 
 def write_signatures(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the signature of each document of files, one in each line."""
+    from nearstream.workers.files.source import Refused
+    from nearstream.workers.operations.reading import report
+    from nearstream.workers.operations.signatures import anonymous, sign_files
+
     if not settings.hash_key:
         print_message(_PUBLIC_KEY)
     refused = False
@@ -77,12 +80,14 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print how documents relate to those in the index, or only whether they do."""
+    from nearstream.workers.operations.signatures import read_signatures, sign_files
+
     if bool(options.paths) == bool(options.signature):
         print_message("nearstream check: files expected, or --signature with a file of signatures")
         return Exit.USAGE
     deployment = Deployment.of(settings)
 
-    def questions() -> Iterator[Signed | Refused]:
+    def questions() -> "Iterator[Signed | Refused]":
         if options.signature:
             return read_signatures(deployment.scheme, [options.signature])
         return sign_files(deployment, options.paths)
@@ -105,6 +110,8 @@ def add_novel(parser: argparse.ArgumentParser) -> None:
 
 def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what is new in the documents of files, against the index, without adding them."""
+    from nearstream.workers.operations.signatures import sign_files
+
     deployment = Deployment.of(settings)
 
     def show(item: "Checked") -> bool:
@@ -121,7 +128,7 @@ def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
 
 async def _ask(
     deployment: Deployment,
-    questions: Iterator[Signed | Refused],
+    questions: "Iterator[Signed | Refused]",
     options: argparse.Namespace,
     show: Callable[["Checked"], bool],
 ) -> Exit:
@@ -129,6 +136,7 @@ async def _ask(
 
     `show` prints an answer and returns whether it is yes.
     """
+    from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.check import check_signatures
 
     outcomes = set()
@@ -142,7 +150,7 @@ async def _ask(
     return next((each for each in (Exit.UNREADABLE, Exit.OK) if each in outcomes), Exit.NO)
 
 
-def _refuse(item: Refused) -> None:
+def _refuse(item: "Refused") -> None:
     print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
 
 

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UnsetType
 
@@ -12,16 +12,17 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.verdicts.events import ChangeEvent, Containment
-from nearstream.streams.relations.describe import Related, common_spans, describe, evidence
 from nearstream.streams.signing.scheme import hit_probability
 from nearstream.workers.cli.arguments import add_json, declare
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.operations.one_document import signed_file
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_json, print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import Embedded, embedded
+
+if TYPE_CHECKING:
+    from nearstream.streams.relations.describe import Related
+    from nearstream.workers.pipeline.in_process import Embedded
 
 _BAR_CELLS = 64
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
@@ -70,7 +71,7 @@ class Meeting:
 class Comparison:
     """Two documents, their relation and whether they meet in the index."""
 
-    pair: Related
+    pair: "Related"
     meeting: Meeting
 
     @property
@@ -90,6 +91,8 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
         UnreadableFileError: A file cannot be read.
         InvalidMessageError: A file contains no document with words, or the documents belong to different collections.
     """
+    from nearstream.workers.pipeline.in_process import embedded
+
     job = embedded(deployment)
     one, other = (_worded(job, path, deployment) for path in paths)
     if one.collection != other.collection:
@@ -110,6 +113,8 @@ def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
 
 def as_object(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison for JSON, with the event if the documents are related."""
+    from nearstream.streams.relations.describe import common_spans, describe, evidence
+
     pair, verdict, meeting = comparison.pair, comparison.pair.verdict, comparison.meeting
     value, low, high = (round(chance, 4) for chance in meeting.chance_by_bands)
     return {
@@ -136,6 +141,8 @@ def as_text(comparison: Comparison) -> Iterator[str]:
 
     They hold the verdict, each number with its interval, and a picture of the common passages.
     """
+    from nearstream.streams.relations.describe import common_spans, evidence
+
     pair, verdict = comparison.pair, comparison.pair.verdict
     thresholds = ", ".join(f"{name} {value:g}" for name, value in verdict.thresholds.items())
     yield _row("relation", verdict.relation + (", same lineage" if verdict.same_lineage else ""))
@@ -182,7 +189,9 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
     return starts != sorted(starts)
 
 
-def _worded(job: Embedded, path: str, deployment: Deployment) -> Signature:
+def _worded(job: "Embedded", path: str, deployment: Deployment) -> Signature:
+    from nearstream.workers.operations.one_document import signed_file
+
     signature, _ = signed_file(job, path, deployment)
     if not signature.n_bytes:
         raise InvalidMessageError(Reason.NO_CONTENT, f"{escaped(path, PATH_CHARACTERS)}: expected a text with words")
@@ -193,8 +202,10 @@ def _row(name: str, text: str) -> str:
     return f"{name:<15}  {text}"
 
 
-def change_lines(pair: Related) -> Iterator[str]:
+def change_lines(pair: "Related") -> Iterator[str]:
     """Yield where one document is inside the other, and what the newer one changed."""
+    from nearstream.streams.relations.describe import describe
+
     event = None if pair.verdict.relation == "unrelated" else describe(pair)
     if isinstance(event, Containment):
         inner, outer = ("newer", "older") if event.inner == "newer" else ("older", "newer")
@@ -205,7 +216,7 @@ def change_lines(pair: Related) -> Iterator[str]:
         yield _row("new in newer", (", ".join(map(_span, event.new_spans)) or "nothing") + more)
 
 
-def number_lines(pair: Related, numbers: Evidence) -> Iterator[str]:
+def number_lines(pair: "Related", numbers: Evidence) -> Iterator[str]:
     """Yield every estimate with its interval."""
     estimate, resemblance = pair.estimate, numbers.resemblance
     yield _row("resemblance", f"{resemblance.value:.2f} ({resemblance.low:.2f}-{resemblance.high:.2f})")

@@ -5,9 +5,10 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.dead_letter import Payload, Reason, StoredDeadLetter, dead_id
+from nearstream.schemas.topics.dead_letter import NOT_OURS, Payload, Reason, StoredDeadLetter, dead_id
 from nearstream.workers.cli.arguments import (
     OFFSET_MAX,
     add,
@@ -19,10 +20,10 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.kafka.client import TopicPartition
-from nearstream.workers.operations import dead_letters
-from nearstream.workers.operations.dead_letters import NOT_OURS, ReasonCount
 from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, print_message, utc_time
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.dead_letters import ReasonCount
 
 SHOWN_CHARACTERS = 2000
 _DEAD_ID = re.compile(r"[0-9a-f]{32}")
@@ -72,6 +73,8 @@ def add_dlq(parser: argparse.ArgumentParser) -> None:
 
 def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the dead letters of each reason, or print each one."""
+    from nearstream.workers.operations import dead_letters
+
     if options.each:
         asyncio.run(_list_each(settings, options))
         return Exit.OK
@@ -89,6 +92,8 @@ def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 async def _list_each(settings: Settings, options: argparse.Namespace) -> None:
+    from nearstream.workers.operations import dead_letters
+
     progress = Progress("dead letters", 0, quiet=True)
     listing = dead_letters.each(settings, options.reason, options.since, options.timeout, progress)
     async with aclosing(listing) as listed:
@@ -101,6 +106,8 @@ async def _list_each(settings: Settings, options: argparse.Namespace) -> None:
 
 def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print one dead letter with the headers and bytes of the original record."""
+    from nearstream.workers.operations import dead_letters
+
     wanted = _wanted_id(options.dead_letter)
     if not wanted:
         print_message("nearstream dlq show: expected the id of a dead letter (32 hex), or TOPIC PARTITION OFFSET")
@@ -119,6 +126,9 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _missing(settings: Settings, words: list[str], wait_seconds: float) -> str:
+    from nearstream.workers.kafka.client import TopicPartition
+    from nearstream.workers.operations import dead_letters
+
     if len(words) == 1:
         return f"no dead letter has the id {words[0]}: `nearstream dlq list --each` shows all"
     topic, partition, offset = words
@@ -137,7 +147,7 @@ def _wanted_id(words: list[str]) -> str:
     return ""
 
 
-def _count_lines(reason: str, count: ReasonCount) -> Iterator[str]:
+def _count_lines(reason: str, count: "ReasonCount") -> Iterator[str]:
     written = f"{utc_time(count.oldest_ms)} to {utc_time(count.newest_ms)}"
     replayed = "-" if count.replayed is None else count.replayed
     yield f"{escaped(reason):<26} {count.count:>9} {replayed:>9}  {written}"
@@ -195,7 +205,7 @@ def _place(reason: str, refused: ConsumerRecord, written_ms: int) -> dict[str, o
     }
 
 
-def _count_object(reason: str, count: ReasonCount) -> dict[str, object]:
+def _count_object(reason: str, count: "ReasonCount") -> dict[str, object]:
     return {
         "reason": reason,
         "letters": count.count,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,10 +19,11 @@ from nearstream.workers.cli.families import summary_lines
 from nearstream.workers.cli.scan import add_choice, print_outcome
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.files.source import Item, Refused, read
 from nearstream.workers.operations.terminal import print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
+
+if TYPE_CHECKING:
+    from nearstream.workers.files.source import Item, Refused
 
 EXAMPLES = Path(str(files("nearstream"))) / "examples"
 AGREEMENT_MIN = 0.95
@@ -53,6 +54,8 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
 
 def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     """Match the example documents and compare the relations found, or show a day."""
+    from nearstream.workers.pipeline.in_process import embedded
+
     folder = options.folder or EXAMPLES
     if options.live:
         from nearstream.workers.cli.live_demo import show_day  # it loads aiohttp and all clients
@@ -78,8 +81,10 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK if agreement.is_sufficient else Exit.NO
 
 
-def _items(folder: Path) -> Iterator[Item | Refused]:
+def _items(folder: Path) -> "Iterator[Item | Refused]":
     """Yield the example documents, then the removal of the last one."""
+    from nearstream.workers.files.source import Item, read
+
     last = None
     for item in read([str(folder / "documents.jsonl")]):
         yield item

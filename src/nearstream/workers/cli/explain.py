@@ -5,25 +5,24 @@ import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.streams.matching.counterpart import Compared, novelty_of
 from nearstream.streams.relations.conditions import Condition, conditions
-from nearstream.streams.relations.describe import evidence
-from nearstream.streams.relations.novelty import Novelty
-from nearstream.streams.relations.sent_novelty import novelty_in_text
 from nearstream.workers.cli.arguments import add_collection, add_json, add_quiet, add_timeout, declare
 from nearstream.workers.cli.compare import change_lines, number_lines
 from nearstream.workers.cli.families import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.operations.explaining import Explained, Meeting, Side, explain
-from nearstream.workers.operations.inspection import DocumentStatus
-from nearstream.workers.operations.lost_pair import Loss, Tier, comparison_text, event_id_of, first_loss, stored_pair
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.streams.matching.counterpart import Compared
+    from nearstream.streams.relations.novelty import Novelty
+    from nearstream.workers.operations.explaining import Explained, Meeting, Side
+    from nearstream.workers.operations.lost_pair import Loss
 
 
 def add_explain(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +54,8 @@ def add_why_not(parser: argparse.ArgumentParser) -> None:
 
 def explain_loss(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the first tier that lost a pair, or the event that it has."""
+    from nearstream.workers.operations.lost_pair import Tier, first_loss
+
     deployment = Deployment.of(settings)
     explained = _explained(deployment, options)
     if explained is None:
@@ -84,8 +85,10 @@ def _add_pair(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, 10.0)
 
 
-def _explained(deployment: Deployment, options: argparse.Namespace) -> Explained | None:
+def _explained(deployment: Deployment, options: argparse.Namespace) -> "Explained | None":
     """Return what is known about both documents. None: a file cannot be read, and the reason was printed."""
+    from nearstream.workers.operations.explaining import explain
+
     asked = explain(deployment, (options.a, options.b), options.collection, options.timeout, quiet=options.quiet)
     try:
         return asyncio.run(asked)
@@ -94,7 +97,9 @@ def _explained(deployment: Deployment, options: argparse.Namespace) -> Explained
         return None
 
 
-def _is_unknown(explained: Explained) -> bool:
+def _is_unknown(explained: "Explained") -> bool:
+    from nearstream.workers.operations.inspection import DocumentStatus
+
     sides = (explained.later, explained.earlier)
     return any(side.inspected is not None and side.inspected.status is DocumentStatus.UNKNOWN for side in sides)
 
@@ -102,8 +107,11 @@ def _is_unknown(explained: Explained) -> bool:
 _SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, as not both were matched"}
 
 
-def explanation_lines(deployment: Deployment, explained: Explained, now_ms: int) -> Iterator[str]:
+def explanation_lines(deployment: Deployment, explained: "Explained", now_ms: int) -> Iterator[str]:
     """Yield both documents, their keys, every number, each rule, and what became of the pair."""
+    from nearstream.streams.relations.describe import evidence
+    from nearstream.workers.operations.lost_pair import first_loss
+
     for name, side in (("later", explained.later), ("earlier", explained.earlier)):
         yield from _side_lines(name, side, now_ms)
     yield _row("scheme", deployment.scheme.name)
@@ -126,8 +134,11 @@ def explanation_lines(deployment: Deployment, explained: Explained, now_ms: int)
         yield event_line(loss)
 
 
-def explanation_object(deployment: Deployment, explained: Explained) -> dict[str, Any]:
+def explanation_object(deployment: Deployment, explained: "Explained") -> dict[str, Any]:
     """Return the explanation for JSON."""
+    from nearstream.streams.relations.describe import evidence
+    from nearstream.workers.operations.lost_pair import event_id_of, first_loss, stored_pair
+
     compared, meeting = explained.compared, explained.meeting
     stored = stored_pair(explained)
     told: dict[str, Any] = {
@@ -154,7 +165,7 @@ def explanation_object(deployment: Deployment, explained: Explained) -> dict[str
     }
 
 
-def loss_object(explained: Explained, loss: Loss) -> dict[str, Any]:
+def loss_object(explained: "Explained", loss: "Loss") -> dict[str, Any]:
     """Return the tier that lost a pair for JSON."""
     return {
         "later": explained.later.name,
@@ -166,12 +177,12 @@ def loss_object(explained: Explained, loss: Loss) -> dict[str, Any]:
     }
 
 
-def event_line(loss: Loss) -> str:
+def event_line(loss: "Loss") -> str:
     """Return the id of the event of a pair, with whether it was sent."""
     return _row("event", f"{loss.event_id}, {_SENT[loss.is_sent]}")
 
 
-def verdict_of(side: Side) -> str:
+def verdict_of(side: "Side") -> str:
     """Return the verdict on a document of the index, empty for a file and before the decision."""
     if side.state is None or not side.state.decided:
         return ""
@@ -182,7 +193,7 @@ def _row(name: str, text: str) -> str:
     return f"{name:<15}  {text}"
 
 
-def _side_lines(name: str, side: Side, now_ms: int) -> Iterator[str]:
+def _side_lines(name: str, side: "Side", now_ms: int) -> Iterator[str]:
     status = "a file, not in the index" if side.inspected is None else str(side.inspected.status)
     reason = f", {side.inspected.reason}" if side.inspected and side.inspected.reason else ""
     yield _row(name, f"{escaped(side.name)}: {status}{reason}")
@@ -204,7 +215,7 @@ def _side_lines(name: str, side: Side, now_ms: int) -> Iterator[str]:
     yield _row("", f"number {state.number}, {len(side.inspected.facts.states)} states; {family}")
 
 
-def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
+def _key_lines(compared: "Compared", meeting: "Meeting | None") -> Iterator[str]:
     keys = compared.pair.keys
     if meeting is None:
         yield _row("keys", "not known: the signatures topic no longer holds a whole signature of both")
@@ -225,13 +236,16 @@ def _key_lines(compared: Compared, meeting: Meeting | None) -> Iterator[str]:
         yield _row("common text", "many documents have what both share")
 
 
-def _novelty(deployment: Deployment, later: Side, compared: Compared) -> Novelty | None:
+def _novelty(deployment: Deployment, later: "Side", compared: "Compared") -> "Novelty | None":
     """Return what is new in the later document, with places in its text if that is known."""
+    from nearstream.streams.matching.counterpart import novelty_of
+    from nearstream.streams.relations.sent_novelty import novelty_in_text
+
     found = novelty_of(compared.newcomer.signature, [compared])
     return novelty_in_text(found, later.text, deployment.scheme.text) if found and later.text else found
 
 
-def _novelty_lines(found: Novelty | None) -> Iterator[str]:
+def _novelty_lines(found: "Novelty | None") -> Iterator[str]:
     """Yield how much text is new in the later document, with its places."""
     if found is None or found.added is None:
         return
@@ -244,6 +258,8 @@ def _novelty_lines(found: Novelty | None) -> Iterator[str]:
 
 
 def _condition_lines(condition: Condition, *, decides: bool) -> Iterator[str]:
+    from nearstream.workers.operations.lost_pair import comparison_text
+
     mark = "decides" if decides else "holds" if condition.holds else "no"
     yield _row("rule", f"{condition.rule.name} ({condition.rule.relation}): {mark}")
     for clause in condition.clauses:
@@ -264,7 +280,7 @@ def _condition_object(condition: Condition) -> dict[str, Any]:
     }
 
 
-def _side_object(side: Side) -> dict[str, Any]:
+def _side_object(side: "Side") -> dict[str, Any]:
     signature, state = side.signature, side.state
     member = state.family if state else None
     return {

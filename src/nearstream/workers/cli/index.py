@@ -15,12 +15,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.index.schemes import SchemeRefusedError, drop_scheme, schemes, switch_scheme
-from nearstream.workers.redis.kept.deployments import forget_scheme
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import until_answered
-from nearstream.workers.redis.store.opening import RebuildRefusedError
 
 if TYPE_CHECKING:
     from nearstream.workers.operations.rebuild import Rebuilt  # it loads the client of Kafka
@@ -58,6 +53,8 @@ def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """Make another scheme the active one."""
+    from nearstream.workers.redis.index.schemes import SchemeRefusedError, switch_scheme
+
     address = _address(settings)
 
     async def switch() -> None:
@@ -73,6 +70,9 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """Delete a scheme that is not active, with its index, and forget which topic has it."""
+    from nearstream.workers.redis.index.schemes import SchemeRefusedError, drop_scheme
+    from nearstream.workers.redis.kept.deployments import forget_scheme
+
     deployment = Deployment.of(settings)
     address = deployment.index_address()
 
@@ -99,6 +99,8 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _change_scheme(change: Callable[[], Coroutine[None, None, None]]) -> Exit:
+    from nearstream.workers.redis.index.schemes import SchemeRefusedError
+
     try:
         asyncio.run(change())
     except SchemeRefusedError as error:
@@ -127,6 +129,9 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
     Raises:
         SchemeRefusedError: The namespace has no such scheme.
     """
+    from nearstream.workers.redis.index.schemes import SchemeRefusedError, schemes
+    from nearstream.workers.redis.server.client import until_answered
+
     known = await until_answered(partial(schemes, address), wait_seconds)
     keys = {each.name: each.key_fingerprint for each in known}
     if scheme not in keys:
@@ -138,6 +143,8 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
 
 async def _index_state(address: IndexAddress) -> str:
     """Return the state of an index, or why it cannot be opened."""
+    from nearstream.workers.redis.index.index import RedisIndex
+
     try:
         index = await RedisIndex.open_to_read(address)
     except IndexLostError:
@@ -151,6 +158,9 @@ async def _index_state(address: IndexAddress) -> str:
 
 
 async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> None:
+    from nearstream.workers.redis.index.schemes import schemes
+    from nearstream.workers.redis.server.client import until_answered
+
     known = await until_answered(partial(schemes, address), options.timeout)
     if known and not options.json:
         print_line(f"{'scheme':<36}  {'state':<8}  {'index':<10}  since")
@@ -198,6 +208,7 @@ def build_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def _rebuild(deployment: Deployment, options: argparse.Namespace, address: IndexAddress) -> Exit:
     from nearstream.workers.operations.rebuild import rebuild
+    from nearstream.workers.redis.store.opening import RebuildRefusedError
 
     try:
         rebuilt = asyncio.run(_interruptible(rebuild(deployment, address, options.timeout, quiet=options.quiet)))

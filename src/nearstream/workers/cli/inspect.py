@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -16,10 +16,12 @@ from nearstream.workers.cli.arguments import add_collection, add_json, add_quiet
 from nearstream.workers.cli.families import family_object
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.reading.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.inspection import Inspected
 
 
 def add_inspect(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +37,8 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
 
 def show_document(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what is known of one document: its status, its states, its buckets."""
+    from nearstream.workers.operations.inspection import DocumentStatus, inspect
+
     name = document_key(options.collection, options.id)
     inspected = asyncio.run(inspect(Deployment.of(settings), name, options.timeout, quiet=options.quiet))
     if options.json:
@@ -45,7 +49,7 @@ def show_document(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.NO if inspected.status is DocumentStatus.UNKNOWN else Exit.OK
 
 
-def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:
+def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
     """Yield the status of a document, its current state, all its states and its buckets.
 
     Args:
@@ -66,7 +70,7 @@ def document_lines(inspected: Inspected, now_ms: int) -> Iterator[str]:
         yield from _bucket_lines(facts.buckets)
 
 
-def document_object(inspected: Inspected) -> dict[str, Any]:
+def document_object(inspected: "Inspected") -> dict[str, Any]:
     """Return everything known of a document, for JSON."""
     facts = inspected.facts
     return {

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UnsetType
 from msgspec.structs import replace
@@ -12,17 +13,16 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.relations.sent_novelty import sent_spans
 from nearstream.workers.cli.arguments import add_json, add_paths, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
 from nearstream.workers.cli.families import summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.files.source import count_lines, read
-from nearstream.workers.operations.reading import report
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_json, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import Embedded, Outcome, as_it_is, embedded
+
+if TYPE_CHECKING:
+    from nearstream.workers.pipeline.in_process import Embedded, Outcome
 
 _REFERENCE = "reference"  # the collection of what others are compared with
 
@@ -50,6 +50,10 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
+    from nearstream.workers.files.source import count_lines, read
+    from nearstream.workers.operations.reading import report
+    from nearstream.workers.pipeline.in_process import as_it_is, embedded
+
     deployment = Deployment.of(settings)
     job = embedded(deployment)
 
@@ -78,8 +82,10 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     return asyncio.run(run())
 
 
-async def _read_references(deployment: Deployment, job: Embedded, paths: Sequence[str]) -> bool:
+async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str]) -> bool:
     """Read the documents of references, and return whether none was refused."""
+    from nearstream.workers.files.source import read
+
     refused = False
     items = read(paths, deployment.key, None, deployment.settings.mail_content)
     async for outcome in job.outcomes(items, _in_reference):
@@ -109,7 +115,7 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.most_common())
 
 
-def print_outcome(outcome: Outcome, options: argparse.Namespace, rules: TextRules) -> None:
+def print_outcome(outcome: "Outcome", options: argparse.Namespace, rules: TextRules) -> None:
     """Print what came of a document, as the options choose."""
     if outcome.refusal:
         print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
@@ -126,12 +132,14 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace, rules: TextRule
 
 def _in_sent_text(event: Event, text: str, rules: TextRules) -> Event:
     """Return a verdict with places of new text in the text as it was sent, or another event as it is."""
+    from nearstream.streams.relations.sent_novelty import sent_spans
+
     if not isinstance(event, DocumentVerdict) or isinstance(event.novel_spans, UnsetType):
         return event
     return replace(event, novel_spans=sent_spans(event.novel_spans, text, rules))
 
 
-def _told(outcome: Outcome, options: argparse.Namespace) -> Iterator[Event]:
+def _told(outcome: "Outcome", options: argparse.Namespace) -> Iterator[Event]:
     """Yield the verdict of a related document, or the events of its pairs, or a retraction."""
     verdict = outcome.verdict
     is_told = verdict is not None and (options.all or verdict.verdict not in NOTHING_NEW or bool(verdict.references))

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -13,11 +13,11 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import Progress, in_bytes, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import index_to_read
-from nearstream.workers.redis.reading.scanning import sample_keys
-from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts
-from nearstream.workers.redis.reading.totals import Totals, totals
 from nearstream.workers.redis.server.address import IndexAddress
+
+if TYPE_CHECKING:
+    from nearstream.workers.redis.reading.stats import SlotFacts
+    from nearstream.workers.redis.reading.totals import Totals
 
 _NOTABLE = 100_000  # keys. Fewer show no progress.
 _DAY_SECONDS = 86_400
@@ -49,7 +49,12 @@ def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-async def _read(address: IndexAddress, options: argparse.Namespace) -> tuple[tuple[SlotFacts, ...], Totals]:
+async def _read(address: IndexAddress, options: argparse.Namespace) -> "tuple[tuple[SlotFacts, ...], Totals]":
+    from nearstream.workers.redis.index.index import index_to_read
+    from nearstream.workers.redis.reading.scanning import sample_keys
+    from nearstream.workers.redis.reading.stats import index_facts
+    from nearstream.workers.redis.reading.totals import totals
+
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:
         keys = await sample_keys(index, progress.step)
@@ -58,7 +63,7 @@ async def _read(address: IndexAddress, options: argparse.Namespace) -> tuple[tup
         return await index_facts(index, keys), await totals(index, keys)
 
 
-def _print_internals(slots: tuple[SlotFacts, ...], address: IndexAddress, *, is_json: bool) -> None:
+def _print_internals(slots: "tuple[SlotFacts, ...]", address: IndexAddress, *, is_json: bool) -> None:
     for number, slot in enumerate(slots):
         if is_json:
             print_json(slot_object(slot, address.scheme, number))
@@ -68,7 +73,7 @@ def _print_internals(slots: tuple[SlotFacts, ...], address: IndexAddress, *, is_
                 print_line(line)
 
 
-def index_lines(slots: Sequence[SlotFacts], whole: Totals, name: str, retention_seconds: int) -> Iterator[str]:
+def index_lines(slots: "Sequence[SlotFacts]", whole: "Totals", name: str, retention_seconds: int) -> Iterator[str]:
     """Yield the documents, families and memory of an index, and what Redis has left.
 
     Args:
@@ -89,7 +94,7 @@ def index_lines(slots: Sequence[SlotFacts], whole: Totals, name: str, retention_
     yield row("Redis", _of_limit(whole, each))
 
 
-def index_object(slots: Sequence[SlotFacts], whole: Totals, scheme: str, retention_seconds: int) -> dict[str, Any]:
+def index_object(slots: "Sequence[SlotFacts]", whole: "Totals", scheme: str, retention_seconds: int) -> dict[str, Any]:
     """Return the size of an index for JSON, whose values are Any."""
     documents = sum(slot.documents for slot in slots)
     known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
@@ -110,7 +115,7 @@ def index_object(slots: Sequence[SlotFacts], whole: Totals, scheme: str, retenti
     }
 
 
-def slot_lines(slot: SlotFacts, name: str) -> Iterator[str]:
+def slot_lines(slot: "SlotFacts", name: str) -> Iterator[str]:
     """Yield the state, documents, memory, chunks and checkpoints of a slot."""
     yield f"{name}: {slot.state}"
     yield row("documents", f"{slot.documents} live")
@@ -122,14 +127,14 @@ def slot_lines(slot: SlotFacts, name: str) -> Iterator[str]:
     yield row("checkpoints", checkpoints or "none")
 
 
-def slot_object(slot: SlotFacts, scheme: str, number: int) -> dict[str, Any]:
+def slot_object(slot: "SlotFacts", scheme: str, number: int) -> dict[str, Any]:
     """Return everything known of a slot, for JSON."""
     facts = to_builtins(slot)
     del facts["key"]
     return {"slot": number, "scheme": scheme, **facts}
 
 
-def _of_limit(whole: Totals, bytes_a_document: int | None) -> str:
+def _of_limit(whole: "Totals", bytes_a_document: int | None) -> str:
     """Say how much memory Redis has left, and for how many documents."""
     if not whole.limit_bytes:
         return f"{in_bytes(whole.used_bytes)} used, no maxmemory: set it, so that a full index pauses the workers"
@@ -139,7 +144,7 @@ def _of_limit(whole: Totals, bytes_a_document: int | None) -> str:
     return f"{in_bytes(whole.used_bytes)} used of maxmemory {in_bytes(whole.limit_bytes)} ({share}){more}"
 
 
-def _memory(slot: SlotFacts) -> str:
+def _memory(slot: "SlotFacts") -> str:
     used = slot.memory_bytes
     if used is None:
         return _MEMORY_UNKNOWN
@@ -151,4 +156,6 @@ def _memory(slot: SlotFacts) -> str:
 
 
 def _crowded(mean: float) -> str:
+    from nearstream.workers.redis.reading.stats import CROWDED
+
     return "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > CROWDED else ""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
@@ -15,12 +16,11 @@ from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, 
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.kafka import offsets as kafka_offsets
-from nearstream.workers.kafka import topics as kafka_topics
-from nearstream.workers.kafka.client import admin
-from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
+
+if TYPE_CHECKING:
+    from nearstream.workers.kafka.lag import PartitionLag
+    from nearstream.workers.kafka.members import GroupMembers
 
 _STATES_SECONDS = 2.0
 
@@ -64,6 +64,8 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """List, create or check the topics, or write down what they hold."""
+    from nearstream.workers.kafka import topics as kafka_topics
+
     if options.schemas or options.asyncapi or options.connect or options.register:
         return _publish_contract(settings, options)
     if options.action == "create":
@@ -125,6 +127,8 @@ def _write_json(path: Path, value: object) -> None:
 
 
 def _create(settings: Settings, options: argparse.Namespace) -> None:
+    from nearstream.workers.kafka import topics as kafka_topics
+
     creating = kafka_topics.create_missing(settings, options.replication, options.timeout, options.partitions)
     for name in asyncio.run(creating):
         print_message(f"created {name}")
@@ -161,12 +165,14 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.NO if options.max is not None and any(row.records > options.max for _, row in rows) else Exit.OK
 
 
-def _unread(settings: Settings, members: GroupMembers, rows: Sequence[PartitionLag]) -> Iterator[str]:
+def _unread(settings: Settings, members: "GroupMembers", rows: "Sequence[PartitionLag]") -> Iterator[str]:
+    from nearstream.workers.kafka.members import unread
+
     is_alerting = members.group == own_group(settings, "alert").group
     yield from unread(rows, members, "alert" if is_alerting else "")
 
 
-def _print_row(members: GroupMembers, row: PartitionLag, *, is_json: bool) -> None:
+def _print_row(members: "GroupMembers", row: "PartitionLag", *, is_json: bool) -> None:
     fields = {"group": members.group, **row.as_json(), "reader": members.hosts.get((row.topic, row.partition))}
     if is_json:
         print_json(fields)
@@ -201,8 +207,13 @@ def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
         print_message(f"how the workers do is not known: {error}")
 
 
-async def _read_lag(settings: Settings, wait_seconds: float) -> list[tuple[GroupMembers, list[PartitionLag]]]:
+async def _read_lag(settings: Settings, wait_seconds: float) -> "list[tuple[GroupMembers, list[PartitionLag]]]":
     """Return the members of each group with the lag of each partition that it reads."""
+    from nearstream.workers.kafka import offsets as kafka_offsets
+    from nearstream.workers.kafka.client import admin
+    from nearstream.workers.kafka.lag import lag_reader
+    from nearstream.workers.kafka.members import GroupMembers, group_members
+
     topics = [DOCUMENTS, SIGNATURES]
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.
     await kafka_offsets.partitions(settings, [settings.topic_prefix + topic.name for topic in topics], wait_seconds)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nearstream.workers.cli.arguments import (
     DOCUMENTS_MAX,
@@ -16,10 +16,11 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.files.source import read
 from nearstream.workers.operations.terminal import in_bytes, print_json, print_line, print_message
-from nearstream.workers.operations.tuning import Tuned, sample, tune
 from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.tuning import Tuned
 
 _BAR_CELLS = 40
 _STEPS = [step / 10 for step in range(1, 11)]
@@ -51,6 +52,9 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
 
 def show_bands(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print bands and rows with their curve, memory and settings."""
+    from nearstream.workers.files.source import read
+    from nearstream.workers.operations.tuning import sample, tune
+
     deployment = Deployment.of(settings)
     recall = DEFAULT_RECALL if options.recall is None else options.recall
     try:
@@ -72,7 +76,7 @@ def show_bands(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def as_object(tuned: Tuned, documents: int) -> dict[str, Any]:
+def as_object(tuned: "Tuned", documents: int) -> dict[str, Any]:
     """Return bands, rows, curve and memory for JSON."""
     return {
         "resemblance": tuned.resemblance,
@@ -91,7 +95,7 @@ def as_object(tuned: Tuned, documents: int) -> dict[str, Any]:
     }
 
 
-def as_text(tuned: Tuned, documents: int) -> Iterator[str]:
+def as_text(tuned: "Tuned", documents: int) -> Iterator[str]:
     """Yield bands, rows, curve and memory as lines for a person."""
     chance = tuned.chance(tuned.resemblance)
     yield _row("bands x rows", f"{tuned.bands} x {tuned.rows}, {tuned.bands * tuned.rows} of {tuned.slots} slots")
@@ -113,7 +117,7 @@ def as_text(tuned: Tuned, documents: int) -> Iterator[str]:
     yield _row("", "they make another scheme: see `nearstream index build`")
 
 
-def _sample_lines(tuned: Tuned) -> Iterator[str]:
+def _sample_lines(tuned: "Tuned") -> Iterator[str]:
     found = tuned.sampled
     if found is None:
         yield _row("candidates", "false ones: unknown without --sample")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.dead_letter import StoredDeadLetter, read_dead_letter
+from nearstream.schemas.topics.dead_letter import NOT_OURS, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -24,7 +24,6 @@ from nearstream.workers.kafka.records import between, offsets_since
 from nearstream.workers.operations.replay_log import Replayed, parse_replay_log
 from nearstream.workers.operations.terminal import Progress
 
-NOT_OURS = "(no dead letter of nearstream)"
 _NEWEST_SHOWN = 3
 _IDS_REMEMBERED = 100_000
 

@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import sha256
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, Reason, StoredDeadLetter, sent_again, size_of
+from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, NOT_OURS, Reason, StoredDeadLetter, sent_again, size_of
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -17,7 +17,7 @@ from nearstream.workers.kafka.errors import KafkaError, refused, retriable
 from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES, CommitMetadata
 from nearstream.workers.kafka.records import SendAll, record_at, sender
 from nearstream.workers.operations import dead_letters
-from nearstream.workers.operations.dead_letters import NOT_OURS, OffsetRange, RecentIds
+from nearstream.workers.operations.dead_letters import OffsetRange, RecentIds
 from nearstream.workers.operations.replay_log import Replayed
 from nearstream.workers.operations.resign import NotSentError, Resigner
 from nearstream.workers.operations.terminal import Progress, escaped, print_message
