@@ -81,7 +81,8 @@ async def seen(index: RedisIndex, arrival: Arrival) -> Neighbours:
     assert arrival.signature is not None
     keys = STANDARD.keys(arrival.signature, KEY)
     kept = STANDARD.kept(arrival.signature)
-    return await index.neighbours(Newcomer(kept, keys, STANDARD, DEFAULT_THRESHOLDS, (False, False)))
+    (near,) = await index.neighbours_of([Newcomer(kept, keys, STANDARD, DEFAULT_THRESHOLDS, (False, False))])
+    return near
 
 
 async def test_a_lost_index_is_rebuilt_and_answers_as_before(place: IndexAddress, client: Redis) -> None:

@@ -82,7 +82,7 @@ async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) ->
     asked = newcomer(signature, made.scheme, made.key, made.thresholds)
     redis.pause()
     with pytest.raises(IndexUnavailableError, match="deadline passed"):
-        await api.index.neighbours(asked)
+        await api.index.neighbours_of([asked])
     redis.resume()
 
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.decision import Decision, Pair, founder_of, pack_links
+from nearstream.streams.matching.protocol.decision import Decision, KeyMatch, Pair, founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.store.messages import BAND, DIGEST, Join
 from nearstream.streams.store.registration import Order, Put, Removal
@@ -149,7 +149,7 @@ class Oracle:
             view = known.views[number]
             family = founder_of(view.decision) if view.decision is not None else number
             relation = "near_duplicate" if each.is_copy else "overlap"
-            pairs.append(Pair(number, family, relation, True, family != founder, 1, 1, False, False, False, True))
+            pairs.append(Pair(number, family, relation, True, family != founder, KeyMatch(1, 1)))
         return Decision(founder, tuple(pairs[:64]))
 
     def shortened(self, case: Case, founder: bytes) -> bytes:
@@ -160,7 +160,7 @@ class Oracle:
         """Return the message with which a document joins a family."""
         former = case.registered.former_decision
         keeps = former is not None and founder_of(former) == founder and not case.is_late
-        links = pack_links([pair for pair in case.decision.pairs if pair.is_link]) if case.decision else b""
+        links = b"".join([pair.link for pair in case.decision.links]) if case.decision else b""
         is_full = not case.left and not case.is_late
         instead = case.registered.former if keeps else 0
         is_dead = case.is_dead or case.is_late

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.matching.protocol.decision import KeyMatch
 
 if TYPE_CHECKING:
     from nearstream.streams.estimates.comparing import Comparable  # which loads numpy
@@ -17,27 +18,16 @@ class Candidate:
     Attributes:
         number: Its number in the store.
         earlier: The document, with its signature as a record keeps it (`Scheme.kept`).
-        bands: Number of shared band keys.
-        anchors: Number of shared anchor keys.
+        match: The keys that both share.
         anchor_count: Number of anchor keys that the earlier document has.
-        by_digest: It has the digest of the arriving document.
-        by_lineage: It has an equal lineage, or is a former state of this document.
-        in_full_bucket: A shared bucket was full, so other candidates may be missing.
         represents: It represents its family: a copy of it joins this family.
-        shares_rare: Enough of the shared bands and anchors are rare. Always true where every pair
-            has its event.
     """
 
     number: int
     earlier: "Comparable" = field(compare=False)
-    bands: int
-    anchors: int
+    match: KeyMatch
     anchor_count: int
-    by_digest: bool
-    by_lineage: bool
-    in_full_bucket: bool
     represents: bool = True
-    shares_rare: bool = True
 
     @cached_property
     def signature(self) -> Signature:

@@ -88,9 +88,9 @@ class Compared:
         newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
         anchors = anchors if is_newer else anchors[::-1]
         bands_of = min(len(keys.bands), self.newcomer.scheme.bands.bands)
-        shared = SharedKeys(self.candidate.bands, bands_of, self.candidate.anchors, *anchors)
-        thresholds, in_full_bucket = self.newcomer.thresholds, self.candidate.in_full_bucket
-        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, in_full_bucket, self.is_common_text)
+        match, thresholds = self.candidate.match, self.newcomer.thresholds
+        shared = SharedKeys(match.bands, bands_of, match.anchors, *anchors)
+        verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, match.in_full_bucket, self.is_common_text)
         return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
 
     @property
@@ -108,7 +108,7 @@ class Compared:
         """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
         if self.rule is COMMON_END:
             return True
-        if self.candidate.shares_rare or self.is_copy or self.same_lineage:
+        if self.candidate.match.shares_rare or self.is_copy or self.same_lineage:
             return False
         return self.estimate.containment_shorter.value < COVERED_FROM
 

@@ -12,7 +12,7 @@ from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_
 from nearstream.streams.matching.family import own_family_id
 from nearstream.streams.matching.hints import Hints
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, Pair, founder_of, pack_links
+from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair, founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import COPY_PERCENT, Shared
@@ -98,33 +98,25 @@ class Documents:
         bucket.
         """
         arriving: Arriving = case.document
-        stored = {pair.number: _shared(pair) for pair in case.decision.pairs} if case.decision else {}
+        stored = {pair.number: pair.match for pair in case.decision.pairs} if case.decision else {}
         found = []
         for number in numbers:
-            shared = stored.get(number) or case.shared.get(number) or Shared()
-            candidate = self._candidate(case, number, shared, known)
-            if candidate.earlier.collection == arriving.signature.collection:
-                found.append(candidate)
+            earlier = self.record_of(number, known)
+            if earlier.collection == arriving.signature.collection:
+                match = stored.get(number) or self._match(case, number)
+                represents = representative_of(known.family_of(number), known.families) == number
+                found.append(Candidate(number, earlier, match, known.views[number].anchors, represents))
         return found
 
-    def _candidate(self, case: Case, number: int, shared: Shared, known: Known) -> Candidate:
-        is_former = number == case.registered.former
+    def _match(self, case: Case, number: int) -> KeyMatch:
+        shared, is_former = case.shared.get(number) or Shared(), number == case.registered.former
         bands, anchors = shared.bands, shared.anchors
         if shared.by_digest and not (bands or anchors):  # whose buckets the document left out
             keys: Keys = case.document.keys
             bands, anchors = len(keys.bands), len(keys.anchors)
-        return Candidate(
-            number,
-            self.record_of(number, known),
-            bands,
-            anchors,
-            known.views[number].anchors,
-            by_digest=shared.by_digest,
-            by_lineage=shared.by_lineage or is_former,
-            in_full_bucket=shared.in_full_bucket,
-            represents=representative_of(known.family_of(number), known.families) == number,
-            shares_rare=shared.shares_rare or not self._rules.limits.events_per_family,
-        )
+        by_lineage = shared.by_lineage or is_former
+        shares_rare = shared.shares_rare or not self._rules.limits.events_per_family
+        return KeyMatch(bands, anchors, shared.by_digest, by_lineage, shared.in_full_bucket, shares_rare)
 
     def record_of(self, number: int, known: Known) -> Recorded:
         """Return the record of a state, unpacked as far as a comparison needs it.
@@ -182,21 +174,9 @@ class Documents:
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
-        family, candidate = _family_of(each, founder, known), each.candidate
+        family = _family_of(each, founder, known)
         is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
-        return Pair(
-            each.number,
-            family,
-            each.relation,
-            is_sent,
-            is_link,
-            min(candidate.bands, 0xFF),
-            min(candidate.anchors, 0xFFFF),
-            candidate.by_digest,
-            candidate.by_lineage,
-            candidate.in_full_bucket,
-            candidate.shares_rare,
-        )
+        return Pair(each.number, family, each.relation, is_sent, is_link, each.candidate.match)
 
     def shortened(self, case: Case, founder: bytes) -> bytes:
         """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
@@ -216,7 +196,7 @@ class Documents:
             case.number,
             case.is_dead or case.is_late,
             not case.left and not case.is_late,
-            pack_links(case.decision.links) if case.decision else b"",
+            b"".join([pair.link for pair in case.decision.links]) if case.decision else b"",
             case.registered.former if keeps else 0,
             bytes.fromhex(own_family_id(named, self._rules.scheme.name)),
             named.observed_at_ms,
@@ -278,18 +258,3 @@ def _family_of(each: Compared, founder: int, known: Known) -> int:
     view = known.views.get(each.number)
     is_undecided = view is None or view.decision is None
     return founder if each.is_exact and is_undecided else known.family_of(each.number)
-
-
-def _shared(pair: Pair) -> Shared:
-    """Return the keys that were shared when a pair was decided."""
-    keys = pair.bands + pair.anchors
-    rare = keys if pair.shares_rare else 0
-    return Shared(
-        0,
-        pair.anchors,
-        pair.bands,
-        max(rare, 2) if pair.shares_rare else 0,
-        pair.by_digest,
-        pair.by_lineage,
-        pair.in_full_bucket,
-    )

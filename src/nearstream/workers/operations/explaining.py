@@ -12,6 +12,7 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.matching.candidate import Candidate
 from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
+from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.signing.scheme import Keys, hit_probability
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
@@ -220,7 +221,8 @@ async def _candidates(
         return None
     address = replace(deployment.index_address(), beside=True)
     async with index_to_read(address, wait_seconds) as index:
-        return (await until_answered(partial(index.neighbours, newcomer), wait_seconds)).candidates
+        (near,) = await until_answered(partial(index.neighbours_of, [newcomer]), wait_seconds)
+        return near.candidates
 
 
 def _candidate(later: Side, earlier: Side) -> Candidate:
@@ -232,16 +234,13 @@ def _candidate(later: Side, earlier: Side) -> Candidate:
     if signature is None:
         raise ValueError(f"a signature of {earlier.name!r} expected")
     number = earlier.state.number if earlier.state else 0
-    return Candidate(
-        number,
-        Unpacked(signature),
+    match = KeyMatch(
         len(set(ours.bands) & set(theirs.bands)),
         len(set(ours.anchors) & set(theirs.anchors)),
-        len(theirs.anchors),
         by_digest=bool(ours.digest) and ours.digest == theirs.digest,
         by_lineage=ours.lineage is not None and ours.lineage == theirs.lineage,
-        in_full_bucket=False,
     )
+    return Candidate(number, Unpacked(signature), match, len(theirs.anchors))
 
 
 def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compared) -> Meeting | None:

@@ -1,11 +1,9 @@
 """What is decided about a state: its family, and the related documents that its events name."""
 
-from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
 from nearstream.schemas.verdicts.events import RELATIONS
-from nearstream.streams.store.messages import LINK_BYTES
 from nearstream.streams.store.registration import NUMBER_BYTES
 
 PAIRS_CAP = 64  # related documents that are stored with a decision
@@ -13,6 +11,26 @@ _PAIR = Struct(f">BB{NUMBER_BYTES}s{NUMBER_BYTES}sBHB")
 _FULL_BUCKETS, _CANDIDATES_CUT = 1, 2
 _BY_DIGEST, _BY_LINEAGE, _IN_FULL_BUCKET, _SHARES_RARE = 1, 2, 4, 8
 _NEVER, _ONCE, _ALWAYS = 0, 1, 2
+
+
+class KeyMatch(NamedTuple):
+    """By which keys two states have met.
+
+    Attributes:
+        bands: Number of shared band keys.
+        anchors: Number of shared anchor keys.
+        by_digest: Both have one digest.
+        by_lineage: Both have one lineage, or are states of one document.
+        in_full_bucket: A shared bucket was full, so others may be missing.
+        shares_rare: Enough of the shared bands and anchors are rare. Always true where every pair has its event.
+    """
+
+    bands: int
+    anchors: int
+    by_digest: bool = False
+    by_lineage: bool = False
+    in_full_bucket: bool = False
+    shares_rare: bool = True
 
 
 class Pair(NamedTuple):
@@ -24,12 +42,7 @@ class Pair(NamedTuple):
         relation: Type of the event.
         is_sent: Its event is sent, unless `is_link` and another member of the family has sent it.
         is_link: The event depends on the other members of the family.
-        bands: Number of shared band keys.
-        anchors: Number of shared anchor keys.
-        by_digest: Both have one digest.
-        by_lineage: Both have one lineage.
-        in_full_bucket: A shared bucket was full.
-        shares_rare: Both share more than what many documents have.
+        match: The keys that both share.
     """
 
     number: int
@@ -37,12 +50,7 @@ class Pair(NamedTuple):
     relation: str
     is_sent: bool
     is_link: bool
-    bands: int
-    anchors: int
-    by_digest: bool
-    by_lineage: bool
-    in_full_bucket: bool
-    shares_rare: bool
+    match: KeyMatch
 
     @property
     def link(self) -> bytes:
@@ -93,34 +101,18 @@ def unpack_decision(packed: bytes) -> Decision:
     return Decision(founder_of(packed), pairs, bool(flags & _FULL_BUCKETS), bool(flags & _CANDIDATES_CUT))
 
 
-def pack_links(pairs: Sequence[Pair]) -> bytes:
-    """Return the links of pairs, `LINK_BYTES` each."""
-    packed = b"".join([pair.link for pair in pairs])
-    if len(packed) != LINK_BYTES * len(pairs):
-        raise ValueError("links of equal length expected")
-    return packed
-
-
 def _pack_pair(pair: Pair) -> bytes:
     sending = (_ONCE if pair.is_link else _ALWAYS) if pair.is_sent else _NEVER
-    flags = _BY_DIGEST * pair.by_digest | _BY_LINEAGE * pair.by_lineage
-    flags |= _IN_FULL_BUCKET * pair.in_full_bucket | _SHARES_RARE * pair.shares_rare
+    match = pair.match
+    flags = _BY_DIGEST * match.by_digest | _BY_LINEAGE * match.by_lineage
+    flags |= _IN_FULL_BUCKET * match.in_full_bucket | _SHARES_RARE * match.shares_rare
     number, family = (each.to_bytes(NUMBER_BYTES, "big") for each in (pair.number, pair.family))
-    return _PAIR.pack(RELATIONS.index(pair.relation), sending, number, family, pair.bands, pair.anchors, flags)
+    bands, anchors = min(match.bands, 0xFF), min(match.anchors, 0xFFFF)
+    return _PAIR.pack(RELATIONS.index(pair.relation), sending, number, family, bands, anchors, flags)
 
 
 def _unpack_pair(fields: tuple[int, int, bytes, bytes, int, int, int]) -> Pair:
     relation, sending, number, family, bands, anchors, flags = fields
-    return Pair(
-        int.from_bytes(number, "big"),
-        int.from_bytes(family, "big"),
-        RELATIONS[relation],
-        sending != _NEVER,
-        sending == _ONCE,
-        bands,
-        anchors,
-        bool(flags & _BY_DIGEST),
-        bool(flags & _BY_LINEAGE),
-        bool(flags & _IN_FULL_BUCKET),
-        bool(flags & _SHARES_RARE),
-    )
+    known = [bool(flags & each) for each in (_BY_DIGEST, _BY_LINEAGE, _IN_FULL_BUCKET, _SHARES_RARE)]
+    numbers = int.from_bytes(number, "big"), int.from_bytes(family, "big")
+    return Pair(*numbers, RELATIONS[relation], sending != _NEVER, sending == _ONCE, KeyMatch(bands, anchors, *known))

@@ -112,16 +112,8 @@ class RedisIndex:
         """
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
-    async def neighbours(self, asked: "Newcomer", now_ms: int = 0) -> "Neighbours":
-        """Return the neighbours of a document with their families, even while writes are refused.
-
-        `neighbours_of` says the rest.
-        """
-        (near,) = await self.neighbours_of([asked], now_ms)
-        return near
-
     async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":
-        """Return the neighbours of each document, at least one, with their families.
+        """Return the neighbours of each document, at least one, with their families, even while writes are refused.
 
         Raises:
             IndexUnavailableError: No answer within `look_up_seconds` of the address.
