@@ -34,6 +34,7 @@ from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.function_library import function_library, function_name, scripts
 from nearstream.workers.redis.server.functions import load_functions
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
 from nearstream.workers.redis.store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
@@ -75,6 +76,10 @@ async def layout(client: Redis) -> AsyncIterator[StoreLayout]:
     yield layout
     async for key in client.scan_iter(match=prefix.decode() + "*", count=1_000):
         await client.delete(key)
+
+
+def _transport(client: Redis, layout: StoreLayout, calls: LaneCalls) -> RedisTransport:
+    return RedisTransport(HeldConnections(client.connection_pool), layout, calls)
 
 
 class Traffic:
@@ -203,7 +208,7 @@ def _entry(number: int) -> Entry:
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis, layout: StoreLayout) -> None:
     part = _part(layout.limits)
-    memory, redis, traffic = Local([part]), RedisTransport(client, layout, LaneCalls(layout)), Traffic(seed)
+    memory, redis, traffic = Local([part]), _transport(client, layout, LaneCalls(layout)), Traffic(seed)
     for turn in range(150):
         name, items = traffic.call()
         call = Call(0, name, items, 0)
@@ -214,7 +219,7 @@ async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis
 
 @pytest.mark.functions
 async def test_calls_for_a_server_without_the_functions_load_them(client: Redis, layout: StoreLayout) -> None:
-    transport = RedisTransport(client, layout, LaneCalls(layout))
+    transport = _transport(client, layout, LaneCalls(layout))
     await load_functions(client)
     await client.function_delete(f"nearstream_store_{function_library()[0]}")
     calls = [Call(0, "enter", [_entry(1)], 0), Call(0, "enter", [_entry(2)], 0), Call(0, "peek", [_entry(3)])]
@@ -232,7 +237,7 @@ async def test_a_server_without_functions_is_called_by_scripts(tmp_path: Path) -
             async with Redis.from_url(url, protocol=2) as client:
                 index = await open_store(client, prefix, Shape(1, PARTITIONS), limits, may_create=True)
                 memory, traffic = Local([_part(limits)]), Traffic(2)
-                redis = RedisTransport(client, index, LaneCalls(index))
+                redis = _transport(client, index, LaneCalls(index))
                 for turn in range(150):
                     if turn == 75:
                         await client.script_flush()
@@ -244,7 +249,7 @@ async def test_a_server_without_functions_is_called_by_scripts(tmp_path: Path) -
 
 
 async def test_an_entry_of_many_keys_is_a_call_of_its_own(client: Redis, layout: StoreLayout) -> None:
-    transport = RedisTransport(client, layout, LaneCalls(layout))
+    transport = _transport(client, layout, LaneCalls(layout))
     many = b"".join(b"a" + i.to_bytes(8, "big") for i in range(0, 700 << 40, 1 << 40))
     batch = [Entry(number, 0, many) for number in (1, 2, 3)]
     (found,) = await transport.all([Call(0, "enter", batch, 0)])
@@ -255,7 +260,7 @@ async def test_an_entry_of_many_keys_is_a_call_of_its_own(client: Redis, layout:
 async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(
     client: Redis, layout: StoreLayout, call: Call
 ) -> None:
-    transport = RedisTransport(client, layout, LaneCalls(layout))
+    transport = _transport(client, layout, LaneCalls(layout))
     await transport.all([Call(0, "enter", [_entry(1)], 2), Call(0, "cover", [Cover(2, 7)], 2)])
     before = [(key, await client.dump(key)) async for key in client.scan_iter(match=_pattern(layout))]
     await transport.all([Call(0, "enter", [_entry(2)], 2)])
@@ -272,7 +277,7 @@ async def test_a_slot_that_lost_its_newest_writes_says_where_to_begin_again(
 async def test_a_slot_that_was_covered_before_its_first_document_sweeps_nothing(
     client: Redis, layout: StoreLayout
 ) -> None:
-    transport, now_ms = RedisTransport(client, layout, LaneCalls(layout)), 1_700_000_000_000
+    transport, now_ms = _transport(client, layout, LaneCalls(layout)), 1_700_000_000_000
     await transport.all([Call(0, "cover", [Cover(0, 9, now_ms)], 0)])  # of documents whose homes are other slots
     put = Put(PARTITIONS + 1, bytes(9), Order(0, 1, 0, b"version1"), 1, b"record", now_ms)
     await transport.all([Call(0, "register", [put], 1), Call(0, "cover", [Cover(0, 19, now_ms)], 0)])
@@ -280,7 +285,7 @@ async def test_a_slot_that_was_covered_before_its_first_document_sweeps_nothing(
 
 
 async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, layout: StoreLayout) -> None:
-    transport, began_ms = RedisTransport(client, layout, LaneCalls(layout)), 1_700_000_000_000
+    transport, began_ms = _transport(client, layout, LaneCalls(layout)), 1_700_000_000_000
     names = {kind: [layout.tag(0) + kind + bytes([0, 0, 0, at]) for at in range(2)] for kind in (b"b", b"i")}
 
     async def come(first: int, now_ms: int) -> None:
@@ -310,7 +315,7 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
 
 
 async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, layout: StoreLayout) -> None:
-    transport = RedisTransport(client, layout, LaneCalls(layout))
+    transport = _transport(client, layout, LaneCalls(layout))
     await transport.all([Call(0, "require", [Cover(1, -1)], 1), Call(0, "cover", [Cover(1, 41)], 1)])
     await transport.all([Call(0, "cover", [Cover(1, 40)], 1), Call(0, "require", [Cover(1, 41)], 1)])
     with pytest.raises(IndexBehindError, match="partition 1: the index has no writes after offset 41"):
@@ -318,13 +323,13 @@ async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, la
 
 
 async def test_a_slot_that_was_emptied_or_is_rebuilt_refuses_calls(client: Redis, layout: StoreLayout) -> None:
-    transport = RedisTransport(client, layout, LaneCalls(layout))
+    transport = _transport(client, layout, LaneCalls(layout))
     facts = layout.tag(0) + KeyKind.FACTS
     await client.hset(facts, "rebuilder", b"a lease!")
     for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)])):
         with pytest.raises(IndexUnavailableError):
             await transport.all([call])
-    await RedisTransport(client, layout, LaneCalls(layout, lease=b"a lease!")).all([Call(0, "enter", [_entry(1)], 0)])
+    await _transport(client, layout, LaneCalls(layout, lease=b"a lease!")).all([Call(0, "enter", [_entry(1)], 0)])
     await client.delete(facts)
     for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)]), Call(0, "require", [Cover(1, 0)], 1)):
         with pytest.raises(IndexLostError):
@@ -347,12 +352,12 @@ async def test_what_is_decided_waits_for_replicas(
     with running(primary), running(replica):
         async with Redis.from_url(f"redis://{primary.address}", protocol=2) as client:
             await client.hset(layout.tag(0) + KeyKind.FACTS, "layout", layout.packed)
-            waiting = RedisTransport(client, layout, LaneCalls(layout, replicas=1))
+            waiting = _transport(client, layout, LaneCalls(layout, replicas=1))
             await waiting.all([Call(0, "register", [put], 1)])
             for call in confirmed:
                 with pytest.raises(IndexUnavailableError, match="0 of 1 replicas"):
                     await waiting.all([call])
-                assert await RedisTransport(client, layout, LaneCalls(layout)).all([call])
+                assert await _transport(client, layout, LaneCalls(layout)).all([call])
             async with Redis.from_url(f"redis://{replica.address}", protocol=2) as follower:
                 await follower.replicaof(*primary.address.split(":"))
                 deadline = time.monotonic() + 60
@@ -397,7 +402,7 @@ async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: S
     shape, limits, prefix = Shape(2, 4), IndexLimits(documents=9_600), layout.prefix + b"r"
     old = await open_store(client, prefix, shape, limits, may_create=True)
     put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
-    await RedisTransport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
+    await _transport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
     with pytest.raises(RebuildRefusedError, match="holds documents"):
         await begin_rebuild(client, prefix, shape, limits, lease=b"lease  0", lease_ms=60_000)
     await client.delete(old.tag(0) + KeyKind.FACTS)
@@ -408,13 +413,13 @@ async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: S
     assert new == await begin_rebuild(client, prefix, shape, limits, lease=b"lease  2", lease_ms=60_000)
     calls = [Call(1, "register", [put], 1)]
     with pytest.raises(IndexUnavailableError):
-        await RedisTransport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
-    ((answer,),) = await RedisTransport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
+        await _transport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
+    ((answer,),) = await _transport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
     assert answer.status is Status.NEW
     await finish_rebuild(client, new, lease=b"lease  2", lease_ms=60_000)
     assert await open_store(client, prefix, shape, limits, may_create=False) == new
     with pytest.raises(IndexLostError):
-        await RedisTransport(client, old, LaneCalls(old)).all(calls)
+        await _transport(client, old, LaneCalls(old)).all(calls)
 
 
 async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalServer]) -> None:
@@ -525,7 +530,7 @@ async def test_a_key_that_a_call_does_not_declare_is_found(redis_url: str, clien
 
 async def test_a_removal_declares_former_states_of_any_distance(client: Redis, layout: StoreLayout) -> None:
     """Two states of one group are declared at once. A document that follows in the call waits for those before it."""
-    part, transport = _part(layout.limits), RedisTransport(client, layout, LaneCalls(layout))
+    part, transport = _part(layout.limits), _transport(client, layout, LaneCalls(layout))
     memory, now_ms = Local([part]), 1_700_000_000_000
     rows = (1, 2, 40, 41, 90, 200)
     puts = [

@@ -1,18 +1,20 @@
-"""Calls to the index: cancellation, and calls that share a connection."""
+"""Calls to the index: cancellation, calls that share a connection, and calls that hold one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import AuthenticationError, ConnectionError, ResponseError
+from redis.exceptions import TimeoutError as NoReplyError
 
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.redis.server import shared_connection
+from nearstream.workers.redis.server import held_connections, shared_connection
 from nearstream.workers.redis.server.address import Connection
-from nearstream.workers.redis.server.client import ask, connect_to_ask, open_client
+from nearstream.workers.redis.server.client import ask, connect, connect_lanes, connect_to_ask, open_client
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -44,20 +46,33 @@ async def test_a_database_that_the_server_does_not_have_is_a_wrong_setting(redis
             await ask(client, "EXISTS", b"key")
 
 
-@pytest.fixture
-async def shared(redis_url: str) -> AsyncIterator[SharedConnection]:
-    connection = connect_to_ask(Connection(redis_url, None, False))
-    assert connection is not None
+@pytest.fixture(params=["one for all calls", "one for each call"])
+async def shared(redis_url: str, request: pytest.FixtureRequest) -> AsyncIterator[SharedConnection | HeldConnections]:
+    is_one = request.param == "one for all calls"
+    connection = _shared(redis_url) if is_one else _held(redis_url)
     yield connection
     await connection.aclose()
 
 
-async def test_calls_that_share_a_connection_get_their_own_replies(shared: SharedConnection) -> None:
+def _shared(url: str, ca_path: str | None = None) -> SharedConnection:
+    connection = connect_to_ask(Connection(url, ca_path, False))
+    assert connection is not None
+    return connection
+
+
+def _held(url: str, ca_path: str | None = None) -> HeldConnections:
+    connection = Connection(url, ca_path, False)
+    connections = connect_lanes(connection, connect(connection))
+    assert isinstance(connections, HeldConnections)
+    return connections
+
+
+async def test_calls_at_one_time_get_their_own_replies(shared: SharedConnection | HeldConnections) -> None:
     calls = [shared.execute_command("ECHO", b"%d" % number) for number in range(200)]
     assert await asyncio.gather(*calls) == [b"%d" % number for number in range(200)]
 
 
-async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection) -> None:
+async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection | HeldConnections) -> None:
     for turns in range(TURNS):
         tasks = [asyncio.create_task(shared.execute_command("ECHO", b"%d" % number)) for number in range(9)]
         for _ in range(turns % 10):
@@ -68,7 +83,7 @@ async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedC
         assert [task.result() for task in tasks[1::2]] == [b"%d" % number for number in range(1, 9, 2)]
 
 
-async def test_a_refused_command_fails_alone(shared: SharedConnection) -> None:
+async def test_a_refused_command_fails_alone(shared: SharedConnection | HeldConnections) -> None:
     refused, answered = await asyncio.gather(
         shared.execute_command("NOTHING"), shared.execute_command("ECHO", b"x"), return_exceptions=True
     )
@@ -76,7 +91,7 @@ async def test_a_refused_command_fails_alone(shared: SharedConnection) -> None:
     assert answered == b"x"
 
 
-async def test_a_lost_connection_is_opened_again(shared: SharedConnection, redis_url: str) -> None:
+async def test_a_lost_connection_is_opened_again(shared: SharedConnection | HeldConnections, redis_url: str) -> None:
     own = await shared.execute_command("CLIENT", "ID")
     async with open_client(Connection(redis_url, None, False)) as other:
         await other.execute_command("CLIENT", "KILL", "ID", own)
@@ -89,7 +104,9 @@ async def test_a_lost_connection_is_opened_again(shared: SharedConnection, redis
                 await asyncio.sleep(0)
 
 
-async def test_commands_that_are_sent_together_get_their_replies_and_refusals(shared: SharedConnection) -> None:
+async def test_commands_that_are_sent_together_get_their_replies_and_refusals(
+    shared: SharedConnection | HeldConnections,
+) -> None:
     refused, *answered = await shared.execute_commands([("NOTHING",), ("ECHO", b"x"), ("ECHO", b"y")])
     assert isinstance(refused, ResponseError)
     assert answered == [b"x", b"y"]
@@ -100,8 +117,7 @@ async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
 ) -> None:
     monkeypatch.setattr(shared_connection, "_UNANSWERED", 256)
     with running(redis_server(tmp_path)) as server:
-        connection = connect_to_ask(Connection(f"redis://{server.address}/0", None, False))
-        assert connection is not None
+        connection = _shared(f"redis://{server.address}/0")
         assert await connection.execute_command("ECHO", b"x") == b"x"
         server.pause()
         calls = [asyncio.create_task(connection.execute_command("ECHO", b"x")) for _ in range(300)]
@@ -116,13 +132,34 @@ async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
         await connection.aclose()
 
 
+async def test_a_call_of_a_lane_to_a_frozen_server_ends_and_the_next_is_answered_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_connections, "_SILENT_SECONDS", 0.2)
+    with running(redis_server(tmp_path)) as server:
+        connections = _held(f"redis://{server.address}/0")
+        assert await connections.execute_command("ECHO", b"x") == b"x"
+        server.pause()
+        calls = [asyncio.create_task(connections.execute_command("ECHO", b"%d" % number)) for number in range(9)]
+        for call in calls:
+            with pytest.raises(NoReplyError, match="no reply for"):
+                await call
+        server.resume()
+        monkeypatch.setattr(held_connections, "_SILENT_SECONDS", 60)
+        assert await connections.execute_command("ECHO", b"y") == b"y"
+        await connections.aclose()
+
+
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[SecuredRedis]:
     with secured_redis(tmp_path) as server:
         yield server
 
 
-async def test_a_shared_connection_speaks_tls_and_says_who_it_is(secured: SecuredRedis) -> None:
+@pytest.mark.parametrize("connected", [_shared, _held])
+async def test_a_connection_speaks_tls_and_says_who_it_is(
+    secured: SecuredRedis, connected: Callable[[str, str | None], SharedConnection | HeldConnections]
+) -> None:
     right, wrong = load(secured.settings()).redis, load(secured.settings("a-wrong-one")).redis
     trusted = str(secured.ca_path)
     for url, ca_path, refusal in (
@@ -130,8 +167,7 @@ async def test_a_shared_connection_speaks_tls_and_says_who_it_is(secured: Secure
         (right, None, ConnectionError),
         (wrong, trusted, AuthenticationError),
     ):
-        connection = connect_to_ask(Connection(url, ca_path, False))
-        assert connection is not None
+        connection = connected(url, ca_path)
         with nullcontext() if refusal is None else pytest.raises(refusal):
             assert len(await connection.execute_command("TIME")) == 2
         await connection.aclose()

@@ -14,8 +14,18 @@ from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import Caller, Client, ask, connect, connect_to_ask, until_answered
+from nearstream.workers.redis.server.client import (
+    Caller,
+    Client,
+    LaneClient,
+    ask,
+    connect,
+    connect_lanes,
+    connect_to_ask,
+    until_answered,
+)
 from nearstream.workers.redis.server.errors import errors_mapped
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import COVER_FIELD, EPOCH_BYTES, NO_LEASE, KeyKind, StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import LaneCalls
@@ -36,6 +46,7 @@ class RedisIndex:
 
     Attributes:
         client: Asks the servers.
+        lanes: Carries the calls of lanes.
         address: Its address.
         layout: How it is stored. It changes when a lost index has been rebuilt.
     """
@@ -48,7 +59,7 @@ class RedisIndex:
         `asking` is a connection for the calls that only read. Without one, the client asks too.
         """
         self.client, self.address, self.layout = client, address, layout
-        self._asking = asking
+        self._asking, self.lanes = asking, connect_lanes(address.connection, client)
         self._reading = self.store()  # remembers what families share
 
     @classmethod
@@ -98,10 +109,17 @@ class RedisIndex:
         """What asks the server for calls that only read."""
         return self._asking or self.client
 
+    @property
+    def reading(self) -> LaneClient:
+        """What carries the calls of lanes that only read."""
+        return self._asking or self.lanes
+
     async def close(self) -> None:
         """Close the connections."""
         if self._asking is not None:
             await self._asking.aclose()
+        if isinstance(self.lanes, HeldConnections):
+            await self.lanes.aclose()
         await self.client.aclose()
 
     def store(self, lease: bytes = NO_LEASE) -> Store:
@@ -227,8 +245,8 @@ class Lane:
     def _begin(self) -> None:
         layout = self._layout = self._index.layout
         calls = LaneCalls(layout, replicas=self._index.address.replicas, lease=self._lease)
-        self._asking = RedisTransport(self._index.asking, layout, calls)
-        self._writing = RedisTransport(self._index.client, layout, calls)
+        self._asking = RedisTransport(self._index.reading, layout, calls)
+        self._writing = RedisTransport(self._index.lanes, layout, calls)
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[object]]:
         """Return the replies to calls, as `Transport.all` does.

@@ -16,11 +16,13 @@ from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.function_library import function_name
 from nearstream.workers.redis.server.functions import as_taken, lacks_functions, load_functions
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.sentinel import is_sentinel, sentinel_pool
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 
 Client = Redis | RedisCluster
 Caller = Client | SharedConnection
+LaneClient = RedisCluster | HeldConnections | SharedConnection
 _Answer = TypeVar("_Answer")
 
 _RETRY_SECONDS = 0.5
@@ -58,11 +60,20 @@ def connect_to_ask(connection: Connection) -> SharedConnection | None:
     """
     if connection.cluster:
         return None
+    return SharedConnection(_without_timeout(connection))
+
+
+def connect_lanes(connection: Connection, client: Client) -> HeldConnections | RedisCluster:
+    """Return what carries the calls of lanes. The servers of a cluster are asked through its client."""
+    return client if isinstance(client, RedisCluster) else HeldConnections(_without_timeout(connection))
+
+
+def _without_timeout(connection: Connection) -> ConnectionPool:
     # With a timeout, redis-py sends in another task, before which the connection may be lost.
     options = _options(connection) | {"socket_timeout": None}
     if is_sentinel(connection.url):
-        return SharedConnection(sentinel_pool(connection.url, options))
-    return SharedConnection(ConnectionPool.from_url(connection.url, **options))
+        return sentinel_pool(connection.url, options)
+    return ConnectionPool.from_url(connection.url, **options)
 
 
 def _options(connection: Connection) -> dict[str, Any]:

@@ -9,14 +9,17 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, ResponseError
 
 from nearstream.workers.redis.server.function_library import function_library, scripts
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.shared_connection import Argument, SharedConnection
+
+_Client = Redis | RedisCluster | SharedConnection | HeldConnections
 
 _log = logging.getLogger(__name__)
 
-_scripted: WeakSet[Redis | RedisCluster | SharedConnection] = WeakSet()  # clients of servers without functions
+_scripted: WeakSet[_Client] = WeakSet()  # clients of servers without functions
 
 
-def as_taken(client: Redis | RedisCluster | SharedConnection, words: Sequence[Argument]) -> Sequence[Argument]:
+def as_taken(client: _Client, words: Sequence[Argument]) -> Sequence[Argument]:
     """Return a command as the server of this client takes it."""
     if client in _scripted and words[0] in ("FCALL", "FCALL_RO"):
         return ("EVALSHA", scripts()[str(words[1])].sha, *words[2:])
@@ -30,7 +33,7 @@ def lacks_functions(reply: object) -> bool:
     return isinstance(reply, NoScriptError) or "Function not found" in str(reply) or _is_unknown(reply)
 
 
-async def load_functions(client: Redis | RedisCluster | SharedConnection) -> None:
+async def load_functions(client: _Client) -> None:
     """Load the functions into all servers that lack them, as scripts where a server knows no functions."""
     targets: list[dict[str, Any]] = [{}]
     if isinstance(client, RedisCluster):
@@ -44,7 +47,7 @@ async def load_functions(client: Redis | RedisCluster | SharedConnection) -> Non
                 await client.execute_command("SCRIPT", "LOAD", script.source, **target)
 
 
-async def _has_loaded(client: Redis | RedisCluster | SharedConnection, target: dict[str, Any]) -> bool:
+async def _has_loaded(client: _Client, target: dict[str, Any]) -> bool:
     """Load the functions into a server, and return whether it knows functions."""
     try:
         await client.execute_command("FUNCTION", "LOAD", function_library()[1], **target)

@@ -8,7 +8,7 @@ from typing import Any
 from hiredis import pack_command
 from redis.asyncio import RedisCluster
 from redis.asyncio.cluster import ClusterNode
-from redis.asyncio.connection import Connection, ConnectionPool
+from redis.asyncio.connection import Connection
 from redis.exceptions import (
     AskError,
     ConnectionError,
@@ -21,9 +21,10 @@ from redis.exceptions import (
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis.server.client import Caller
+from nearstream.workers.redis.server.client import LaneClient
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.functions import as_taken, lacks_functions, load_functions
+from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import Command, LaneCalls
@@ -32,14 +33,14 @@ from nearstream.workers.redis.store.states import Former
 _ATTEMPTS = 5
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
 
-_Server = ClusterNode | ConnectionPool | SharedConnection
+_Server = ClusterNode | HeldConnections | SharedConnection
 
 
 class RedisTransport:
     """Carries the calls of one lane."""
 
-    def __init__(self, client: Caller, layout: StoreLayout, calls: LaneCalls) -> None:
-        """Take a client, or a connection for calls that only read."""
+    def __init__(self, client: LaneClient, layout: StoreLayout, calls: LaneCalls) -> None:
+        """Take the connections of lanes, or one for calls that only read, or the client of a cluster."""
         self._client, self._layout, self._calls = client, layout, calls
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
@@ -117,10 +118,8 @@ class RedisTransport:
 
     async def _server(self, slot: int) -> _Server:
         """Return the server of a slot."""
-        if isinstance(self._client, SharedConnection):
-            return self._client
         if not isinstance(self._client, RedisCluster):
-            return self._client.connection_pool
+            return self._client
         await self._client.initialize()
         node = self._client.get_node_from_key(self._layout.tag(slot).decode())
         if node is None:
@@ -130,7 +129,7 @@ class RedisTransport:
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
         """Return the replies of one server, or the error that kept it from answering."""
         words = [as_taken(self._client, command.arguments) for command in commands]
-        if isinstance(server, SharedConnection):
+        if not isinstance(server, ClusterNode):
             return await server.execute_commands(words)
         # The packing of redis-py takes four times as long.
         packed = b"".join([pack_command(tuple(each)) for each in words])  # type: ignore[arg-type]
@@ -154,15 +153,12 @@ class RedisTransport:
             await asyncio.sleep(_MOVING_SECONDS)
 
 
-async def _exchanged(server: ClusterNode | ConnectionPool, packed: bytes, count: int) -> list[Any]:
+async def _exchanged(server: ClusterNode, packed: bytes, count: int) -> list[Any]:
     """Send packed commands and return their replies.
 
     If something goes wrong, the connection is closed, because replies may be under way.
     """
-    if isinstance(server, ClusterNode):
-        connection = server.acquire_connection()
-    else:
-        connection = await server.get_connection()  # type: ignore[no-untyped-call]
+    connection = server.acquire_connection()
     try:
         await connection.send_packed_command(packed, check_health=False)
         return [await _reply(connection) for _ in range(count)]
@@ -170,10 +166,7 @@ async def _exchanged(server: ClusterNode | ConnectionPool, packed: bytes, count:
         await connection.disconnect(nowait=True)
         raise
     finally:
-        if isinstance(server, ClusterNode):
-            server.release(connection)
-        else:
-            await server.release(connection)
+        server.release(connection)
 
 
 async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
