@@ -15,7 +15,7 @@ from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import Lane, RedisIndex
-from nearstream.workers.redis.reading.document_facts import DocumentFacts, StateFacts
+from nearstream.workers.redis.reading.document_facts import StateFacts
 from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import NO_LEASE
@@ -61,21 +61,21 @@ def sign(name: str, text: list[str], minute: int = 0, lineage: str | None = None
     return made_up.sign(text, name, observed_at=NOON + timedelta(minutes=minute), lineage=lineage)
 
 
-async def shown(index: RedisIndex, name: str, now_ms: int | None = None) -> DocumentFacts:
-    facts = await inspect_document(index, f"default/{name}", now_ms)
-    assert facts is not None
-    return facts
+async def shown(index: RedisIndex, name: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
+    states = await inspect_document(index, f"default/{name}", now_ms)
+    assert states
+    return states
 
 
 async def current(index: RedisIndex, name: str) -> StateFacts:
-    return (await shown(index, name)).states[0]
+    return (await shown(index, name))[0]
 
 
 async def test_a_document_is_shown_with_its_states(index: RedisIndex) -> None:
     minutes = (10, 40, 30, 20)
     batch = [sign("a", words(minute, 300), minute) for minute in minutes]
     first, second, third, fourth = (each.registered.number for each in await Topic().match(index, batch))
-    states = (await shown(index, "a")).states
+    states = await shown(index, "a")
     assert [state.number for state in states] == [second, third, fourth, first]
     partition = partition_of(b"default/a", PARTITIONS)
     assert [state.position for state in states] == [Position(partition, offset) for offset in (1, 2, 3, 0)]
@@ -84,7 +84,7 @@ async def test_a_document_is_shown_with_its_states(index: RedisIndex) -> None:
     assert [[pair.number for pair in state.pairs] for state in states] == [[first], [second], [second], []]
     assert [(state.decided, state.family) for state in states] == [(True, None)] * 4
     assert all(state.record_bytes > 50 for state in states)
-    assert await inspect_document(index, "default/nobody") is None
+    assert await inspect_document(index, "default/nobody") == ()
 
 
 async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
@@ -99,7 +99,7 @@ async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
     assert facts.joined == (1, 1, 1)
     assert founder.family == replace(copy.family, ordinal=1)
     await topic.match(index, [sign("b", [*NEAR, *words(6, 5)], 2)])
-    again, former = (await shown(index, "b")).states
+    again, former = await shown(index, "b")
     assert again.family == former.family
     assert again.family is not None
     assert again.family.facts is not None
@@ -109,7 +109,7 @@ async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
 
 async def test_a_document_that_only_changed_a_little_has_no_copies(index: RedisIndex) -> None:
     await Topic().match(index, [sign("a", TEXT), sign("a", NEAR, 1)])
-    again, former = (await shown(index, "a")).states
+    again, former = await shown(index, "a")
     assert former.family is None
     assert again.family is not None
     assert (again.family.number, again.family.ordinal, again.family.facts) == (former.number, 1, None)
@@ -121,7 +121,7 @@ async def test_a_state_is_shown_as_its_verdict_told_it(index: RedisIndex) -> Non
     batch = [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
     links_of_others = 0
     for signature, matched in zip(batch, await Topic().match(index, batch), strict=True):
-        states = (await shown(index, signature.id)).states
+        states = await shown(index, signature.id)
         state = next(each for each in states if each.number == matched.registered.number)
         verdict = matched.verdict
         assert verdict is not None
@@ -139,7 +139,7 @@ async def test_a_state_that_is_not_decided_yet_is_shown(index: RedisIndex) -> No
     arrival = topic.arrival(sign("a", OTHER, 1))
     arriving = Arriving(STANDARD.kept(sign("a", OTHER, 1)), STANDARD.keys(sign("a", OTHER, 1), KEY))
     (told,) = await store.register([message_of(arrival, arriving, store.number(arrival.position))])
-    state, former = (await shown(index, "a")).states
+    state, former = await shown(index, "a")
     assert (state.number, state.decided, state.family, state.pairs) == (told.number, False, None, ())
     assert former == replace(decided, superseded_by=told.number)
 
@@ -153,7 +153,7 @@ async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
     assert state.expires_at_ms == state.registered_at_ms + 256_000
     for later_ms, expired in ((0, False), (1, True)):
         late = await shown(index, "a", state.expires_at_ms + later_ms)
-        assert late.states[0].expired is expired
+        assert late[0].expired is expired
     await index.close()
 
 

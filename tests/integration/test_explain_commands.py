@@ -53,9 +53,8 @@ async def in_order(deployment: LocalDeployment, count: int) -> list[str]:
     index = await RedisIndex.open_to_read(Deployment.of(deployment.settings).index_address())
     places = {}
     for name, _ in pages(count):
-        facts = await inspect_document(index, f"default/{name}")
-        assert facts is not None
-        places[name] = facts.states[0].registered_at_ms, facts.states[0].number
+        state, *_ = await inspect_document(index, f"default/{name}")
+        places[name] = state.registered_at_ms, state.number
     await index.close()
     return sorted(places, key=places.__getitem__)
 

@@ -146,7 +146,7 @@ def explanation_object(deployment: Deployment, explained: "Explained") -> dict[s
         "earlier": _side_object(explained.earlier),
         "scheme": deployment.scheme.name,
         "verdict": verdict_of(explained.later) or None,
-        "stored": stored and asdict(stored),
+        "stored": stored and {name: getattr(stored, name) for name in ("number", "relation", "is_sent")},
         "outcome": loss_object(explained, first_loss(deployment, explained)),
         "meeting": meeting and asdict(meeting),
     }
@@ -205,14 +205,14 @@ def _side_lines(name: str, side: "Side", now_ms: int) -> Iterator[str]:
     yield _row("", f"observed {utc_time(signature.observed_at_ms)}, {age} ago; version {signature.version}")
     yield _row("", f"{signature.characters} characters, {signature.words} words, {signature.shingles} shingles")
     state = side.state
-    if state is None or side.inspected is None or side.inspected.facts is None:
+    if state is None or side.inspected is None:
         return
     member = state.family
     family = "alone in its family"
     if member is not None and member.facts is not None:
         place = f"no. {member.ordinal}" if member.ordinal else "not joined yet"
         family = f"family {member.facts.family_id}, {place} of {member.facts.size} live"
-    yield _row("", f"number {state.number}, {len(side.inspected.facts.states)} states; {family}")
+    yield _row("", f"number {state.number}, {len(side.inspected.states)} states; {family}")
 
 
 def _key_lines(compared: "Compared", meeting: "Meeting | None") -> Iterator[str]:
@@ -292,7 +292,7 @@ def _side_object(side: "Side") -> dict[str, Any]:
         "characters": signature.characters if signature else None,
         "words": signature.words if signature else None,
         "number": state.number if state else None,
-        "states": len(side.inspected.facts.states) if side.inspected and side.inspected.facts else 0,
+        "states": len(side.inspected.states) if side.inspected else 0,
         "family": family_object(member.facts) if member and member.facts else None,
         "ordinal": member.ordinal if member else None,
     }

@@ -18,7 +18,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import escaped, print_json, print_line, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.reading.document_facts import BucketFacts, DocumentFacts, MemberFacts, StateFacts
+from nearstream.workers.redis.reading.document_facts import BucketFacts, MemberFacts, StateFacts
 
 if TYPE_CHECKING:
     from nearstream.workers.operations.inspection import Inspected
@@ -56,37 +56,35 @@ def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
         inspected: What is known of the document.
         now_ms: Milliseconds since 1970, from which the time left is counted.
     """
-    facts = inspected.facts
-    yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(facts, now_ms)}"
+    states = inspected.states
+    yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(states, now_ms)}"
     if inspected.reason:
         yield row("", inspected.reason)
     yield row("scheme", inspected.scheme)
-    if facts is None:
+    if not states:
         return
-    yield from _signature_lines(facts.states[0].signature)
-    yield from _family_lines(facts.states[0])
-    yield from _state_lines(facts.states)
-    if facts.buckets:
-        yield from _bucket_lines(facts.buckets)
+    yield from _signature_lines(states[0].signature)
+    yield from _family_lines(states[0])
+    yield from _state_lines(states)
+    yield from _bucket_lines(inspected.buckets)
 
 
 def document_object(inspected: "Inspected") -> dict[str, Any]:
     """Return everything known of a document, for JSON."""
-    facts = inspected.facts
     return {
         "document": inspected.document_key,
         "status": inspected.status,
         "reason": inspected.reason,
         "scheme": inspected.scheme,
-        "states": [_state_object(state) for state in facts.states] if facts else [],
-        "buckets": [to_builtins(bucket) | {"hot": bucket.is_hot} for bucket in (facts.buckets if facts else ())],
+        "states": [_state_object(state) for state in inspected.states],
+        "buckets": [to_builtins(bucket) | {"hot": bucket.is_hot} for bucket in inspected.buckets],
     }
 
 
-def _expiry(facts: DocumentFacts | None, now_ms: int) -> str:
-    if facts is None or facts.states[0].expired:
+def _expiry(states: Sequence[StateFacts], now_ms: int) -> str:
+    if not states or states[0].expired:
         return ""
-    end_ms = facts.states[0].expires_at_ms
+    end_ms = states[0].expires_at_ms
     return ", does not expire" if end_ms is None else f", expires in {_span(end_ms - now_ms)} ({utc_time(end_ms)})"
 
 

@@ -163,5 +163,4 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
 
 async def _states(index: RedisIndex, document_key: str) -> list[Signature]:
     """Return the states of a document that can be found, the last one first."""
-    facts = await inspect_document(index, document_key)
-    return [state.signature for state in facts.states if not state.expired] if facts else []
+    return [state.signature for state in await inspect_document(index, document_key) if not state.expired]

@@ -48,8 +48,7 @@ class Side:
     @property
     def state(self) -> StateFacts | None:
         """Its current state in the index."""
-        facts = self.inspected.facts if self.inspected else None
-        return facts.states[0] if facts else None
+        return next(iter(self.inspected.states), None) if self.inspected else None
 
     @property
     def is_found(self) -> bool:
@@ -150,7 +149,7 @@ async def _side(deployment: Deployment, name: str, collection: str, wait_seconds
     inspected = await inspect(deployment, asked, wait_seconds, quiet=quiet)
     if inspected.signature is not None:
         return Side(name, inspected.signature, scheme.keys(inspected.signature, key), inspected)
-    kept = inspected.facts.states[0].signature if inspected.facts else None
+    kept = inspected.states[0].signature if inspected.states else None
     return Side(name, kept, None, inspected)
 
 
@@ -252,10 +251,10 @@ def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compa
     points = (resemblance.value, resemblance.low, resemblance.high)
     value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
     shared = {key.hex() for key in (ours.digest, ours.lineage, *ours.bands, *ours.anchors) if key is not None}
-    facts = earlier.inspected.facts if earlier.inspected else None
+    buckets = earlier.inspected.buckets if earlier.inspected else ()
     return Meeting(
         ours.digest == theirs.digest,
         ours.lineage is not None and ours.lineage == theirs.lineage,
         (value, low, high),
-        tuple(bucket for bucket in (facts.buckets if facts else ()) if bucket.key in shared),
+        tuple(bucket for bucket in buckets if bucket.key in shared),
     )

@@ -4,6 +4,7 @@ The answer comes from the index and the `signatures` topic.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -20,7 +21,7 @@ from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import index_to_read
-from nearstream.workers.redis.reading.document_facts import DocumentFacts
+from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
 from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
@@ -46,10 +47,11 @@ class Inspected:
 
     Attributes:
         document_key: `<collection>/<id>`.
-        status: Its status. Its earlier states are in `facts`.
+        status: Its status.
         reason: What the status follows from. Empty for a live document whose buckets are known.
         scheme: Name of the scheme of the index.
-        facts: What the index holds. None: nothing.
+        states: Those that the index holds, the newest first.
+        buckets: Its buckets, if its keys are known.
         signature: The whole signature of its current state, as `signatures` has it. None: its record is gone.
     """
 
@@ -57,7 +59,8 @@ class Inspected:
     status: DocumentStatus
     reason: str
     scheme: str
-    facts: DocumentFacts | None
+    states: tuple[StateFacts, ...] = ()
+    buckets: tuple[BucketFacts, ...] = ()
     signature: Signature | None = None
 
 
@@ -73,27 +76,27 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
     settings, scheme = deployment.settings, deployment.scheme
     address = replace(deployment.index_address(), beside=True)
     async with index_to_read(address, wait_seconds) as index:
-        facts = await inspect_document(index, document_key)
-        record = await _record(settings, document_key, facts, wait_seconds, quiet=quiet)
-        if facts is None:
+        states = await inspect_document(index, document_key)
+        record = await _record(settings, document_key, states, wait_seconds, quiet=quiet)
+        if not states:
             status, reason = explain_absence(record, await index.checkpoints(), scheme, settings.retention_seconds)
-            return Inspected(document_key, status, reason, scheme.name, None)
-        status = DocumentStatus.EXPIRED if facts.states[0].expired else DocumentStatus.LIVE
+            return Inspected(document_key, status, reason, scheme.name)
+        status = DocumentStatus.EXPIRED if states[0].expired else DocumentStatus.LIVE
         signature = _readable(record, scheme)
-        if signature is None or signature.digest != facts.states[0].signature.digest:
+        if signature is None or signature.digest != states[0].signature.digest:
             reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
-            return Inspected(document_key, status, reason, scheme.name, facts)
-        buckets = await inspect_buckets(index, scheme.keys(signature, deployment.key), facts.states[0].number)
-        return Inspected(document_key, status, "", scheme.name, replace(facts, buckets=buckets), signature)
+            return Inspected(document_key, status, reason, scheme.name, states)
+        buckets = await inspect_buckets(index, scheme.keys(signature, deployment.key), states[0].number)
+        return Inspected(document_key, status, "", scheme.name, states, buckets, signature)
 
 
 async def _record(
-    settings: Settings, document_key: str, facts: DocumentFacts | None, wait_seconds: float, *, quiet: bool
+    settings: Settings, document_key: str, states: Sequence[StateFacts], wait_seconds: float, *, quiet: bool
 ) -> ConsumerRecord | None:
     """Return the record of the document's current state, or if it is gone, the newest record of the document."""
     topic, key = settings.topic_prefix + SIGNATURES.name, document_key.encode("utf-8", "surrogatepass")
-    if facts is not None:
-        record = await record_at(settings, topic, *facts.states[0].position, wait_seconds)
+    if states:
+        record = await record_at(settings, topic, *states[0].position, wait_seconds)
         if record is not None and record.key == key:
             return record
     return await newest_of_key(settings, topic, key, wait_seconds, quiet=quiet)

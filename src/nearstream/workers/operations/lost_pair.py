@@ -8,13 +8,13 @@ from nearstream.schemas.documents.event_id import event_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
 from nearstream.streams.matching.counterpart import COVERED_FROM, Compared
+from nearstream.streams.matching.protocol.decision import Pair
 from nearstream.streams.relations.conditions import Comparison, nearest
 from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.rules import TOO_SHORT
 from nearstream.workers.operations.explaining import Explained, Side
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.reading.document_facts import PairFacts
 
 
 class Tier(StrEnum):
@@ -65,7 +65,7 @@ def first_loss(deployment: Deployment, explained: Explained) -> Loss:
     return _after_comparison(deployment, explained, explained.compared)
 
 
-def stored_pair(explained: Explained) -> PairFacts | None:
+def stored_pair(explained: Explained) -> Pair | None:
     """Return what the index remembers of the pair from the arrival of the later document."""
     later, earlier = explained.later.state, explained.earlier.state
     if later is None or earlier is None:
@@ -118,7 +118,7 @@ def _misfits(scheme: str, signatures: Sequence[Signature]) -> Iterator[Loss]:
             yield Loss(Tier.TOO_SHORT, f"{signature.id} has no words")
 
 
-def _in_the_index(explained: Explained, stored: PairFacts | None) -> Iterator[Loss]:
+def _in_the_index(explained: Explained, stored: Pair | None) -> Iterator[Loss]:
     """Yield what loses a pair before it is compared."""
     meeting, compared = explained.meeting, explained.compared
     if stored is not None or meeting is None or compared is None:

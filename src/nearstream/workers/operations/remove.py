@@ -48,7 +48,7 @@ async def remove_documents(
 
 
 async def _status(index: RedisIndex, key: str) -> DocumentStatus:
-    facts = await inspect_document(index, key)
-    if facts is None:
+    states = await inspect_document(index, key)
+    if not states:
         return DocumentStatus.UNKNOWN
-    return DocumentStatus.EXPIRED if facts.states[0].expired else DocumentStatus.LIVE
+    return DocumentStatus.EXPIRED if states[0].expired else DocumentStatus.LIVE

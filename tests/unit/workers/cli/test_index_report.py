@@ -8,14 +8,13 @@ import pytest
 
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.store.store import Position
 from nearstream.workers.cli.inspect import document_lines, document_object
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
 from nearstream.workers.redis.reading.document_facts import (
     BucketFacts,
-    DocumentFacts,
     MemberFacts,
-    PairFacts,
     StateFacts,
 )
 
@@ -28,7 +27,10 @@ SIGNATURE = Signature(
 )  # fmt: skip
 FAMILY = FamilyFacts("fa" * 16, 5, 111, 120, NOW_MS, NOW_MS, (1, 2, 3), "default/o")
 MEMBER = MemberFacts(5, 37, FAMILY)
-PAIRS = PairFacts(5, "near_duplicate", True), PairFacts(4, "version", True), PairFacts(3, "overlap", False)
+PAIRS = tuple(
+    Pair(number, number, relation, is_sent, False, KeyMatch(1, 1))
+    for number, relation, is_sent in ((5, "near_duplicate", True), (4, "version", True), (3, "overlap", False))
+)
 END_MS = NOW_MS + 2 * DAY_MS + 3_600_000
 CURRENT = StateFacts(111, Position(3, 17), SIGNATURE, NOW_MS, 0, True, MEMBER, PAIRS, False, END_MS, 300)
 FORMER = StateFacts(57, Position(3, 8), SIGNATURE, NOW_MS, 111, True, None, (), True, None, 290)
@@ -108,7 +110,7 @@ def test_a_state_that_is_not_decided_yet_is_told() -> None:
 
 
 def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
-    inspected = Inspected("default/a", DocumentStatus.REMOVED, "by partition 3", "s", None)
+    inspected = Inspected("default/a", DocumentStatus.REMOVED, "by partition 3", "s")
     assert list(document_lines(inspected, NOW_MS)) == [
         "default/a: removed",
         "              by partition 3",
@@ -160,5 +162,4 @@ def test_a_document_has_these_fields_in_json() -> None:
 
 
 def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
-    facts = DocumentFacts("default/a\n", states, BUCKETS)
-    return Inspected("default/a\n", DocumentStatus.LIVE, "", "s", facts)
+    return Inspected("default/a\n", DocumentStatus.LIVE, "", "s", states, BUCKETS)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.protocol.decision import Pair
 from nearstream.streams.store.store import Position
 
 
@@ -23,21 +24,6 @@ class MemberFacts:
 
 
 @dataclass(frozen=True)
-class PairFacts:
-    """An earlier document that was found related when a state was decided.
-
-    Attributes:
-        number: Its number.
-        relation: The relation that was found.
-        is_sent: Whether its event was sent.
-    """
-
-    number: int
-    relation: str
-    is_sent: bool
-
-
-@dataclass(frozen=True)
 class StateFacts:
     """One stored state of a document.
 
@@ -50,7 +36,7 @@ class StateFacts:
             before the state that was current when it came has its own number here.
         decided: Whether its family and its pairs are decided.
         family: Its place in its family, None if it is alone in it as far as that is known.
-        pairs: The earlier documents that were found related: the best one, and those with an event.
+        pairs: The earlier documents that were found related: the best one, and those whose event was sent.
         expired: It can no longer be found, but was not yet deleted.
         expires_at_ms: The time of its expiry, in milliseconds since 1970. None if it does not expire.
         record_bytes: Size of its record.
@@ -63,7 +49,7 @@ class StateFacts:
     superseded_by: int
     decided: bool
     family: MemberFacts | None
-    pairs: tuple[PairFacts, ...]
+    pairs: tuple[Pair, ...]
     expired: bool
     expires_at_ms: int | None
     record_bytes: int
@@ -96,18 +82,3 @@ class BucketFacts:
     def is_hot(self) -> bool:
         """Whether it is full, so that neighbours may be missing from it."""
         return self.entries >= self.cap
-
-
-@dataclass(frozen=True)
-class DocumentFacts:
-    """What an index stores about a document.
-
-    Attributes:
-        document_key: `<collection>/<id>`.
-        states: Its states, the newest first.
-        buckets: Its buckets, if its keys are known.
-    """
-
-    document_key: str
-    states: tuple[StateFacts, ...]
-    buckets: tuple[BucketFacts, ...] = ()

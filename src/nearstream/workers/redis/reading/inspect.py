@@ -1,31 +1,23 @@
 """What an index stores about one document."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from nearstream.streams.matching.arriving import pack_keys
 from nearstream.streams.matching.family import facts_of
-from nearstream.streams.matching.protocol.decision import Decision, founder_of, unpack_decision
+from nearstream.streams.matching.protocol.decision import Decision, Pair, founder_of, unpack_decision
 from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
-from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query, View
+from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query
 from nearstream.streams.store.patching import PATCH, lengthened
 from nearstream.streams.store.record import unpack_document_key, unpack_signature
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Position, Store
 from nearstream.workers.redis.index.documents import current_number
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.document_facts import (
-    BucketFacts,
-    DocumentFacts,
-    MemberFacts,
-    PairFacts,
-    StateFacts,
-)
+from nearstream.workers.redis.reading.document_facts import BucketFacts, MemberFacts, StateFacts
 from nearstream.workers.redis.server.client import ask, server_time_ms
 from nearstream.workers.redis.server.layout import LINK_SCORE, KeyKind
 from nearstream.workers.redis.store.states import State, unpack_state
@@ -49,15 +41,8 @@ class _Stored(NamedTuple):
     size: int
 
 
-class _Place(NamedTuple):
-    """The family of a state, and the related documents that were decided with it."""
-
-    member: MemberFacts | None
-    pairs: tuple[PairFacts, ...]
-
-
-async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> DocumentFacts | None:
-    """Return what the index stores about a document without its buckets, or None.
+async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
+    """Return the states of a document, the newest first. None are known of a document that it does not have.
 
     Args:
         index: The index.
@@ -69,11 +54,13 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
         IndexLostError: The index was emptied.
     """
     chain = await _chain(index, await current_number(index, document_key))
-    if not chain:
-        return None
     now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
-    places = await _places(index, chain, now_ms)
-    return DocumentFacts(document_key, tuple(_states(index, chain, places, now_ms)))
+    facts, successor = [], 0
+    for stored in chain:
+        is_late = stored.state.is_late
+        facts.append(_facts_of(index, stored, stored.number if is_late else successor, now_ms))
+        successor = successor if is_late else stored.number
+    return tuple(await asyncio.gather(*facts))
 
 
 async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[BucketFacts, ...]:
@@ -126,48 +113,33 @@ async def _whole(store: Store, state: State, record: bytes) -> bytes | None:
     return lengthened(record, kept[founder]) if founder in kept else None
 
 
-def _states(
-    index: RedisIndex, chain: Sequence[_Stored], places: Mapping[int, _Place], now_ms: int
-) -> Iterator[StateFacts]:
-    """Yield the facts of a chain of states, the newest first."""
-    retention_ms, partitions, successor = index.layout.retention_ms, index.layout.shape.partitions, 0
-    for number, state, record, size in chain:
-        row, partition = divmod(number, partitions)
-        place, observed_ms = places.get(number), state.order.observed_ms
-        expires_at_ms = state.born_ms + retention_ms if retention_ms else None
-        yield StateFacts(
-            number=number,
-            position=Position(partition, row - 1),
-            signature=unpack_signature(record, index.address.scheme, state.order.version, observed_ms),
-            registered_at_ms=state.born_ms,
-            superseded_by=number if state.is_late else successor,
-            decided=place is not None,
-            family=place.member if place else None,
-            pairs=place.pairs if place else (),
-            expired=expires_at_ms is not None and expires_at_ms < now_ms,
-            expires_at_ms=expires_at_ms,
-            record_bytes=size,
-        )
-        successor = successor if state.is_late else number
-
-
-async def _places(index: RedisIndex, chain: Sequence[_Stored], now_ms: int) -> dict[int, _Place]:
-    """Return the places of the states that are decided, by number."""
-    decisions = {each.number: unpack_decision(each.state.decision) for each in chain if each.state.decision is not None}
-    founders, store = [decision.founder for decision in decisions.values()], index.store()
-    growths, views, pairs = await asyncio.gather(
-        store.growth([Measure(founder, now_ms) for founder in founders]),
-        store.fetch([Query(founder, number, record=True) for founder, number in zip(founders, decisions, strict=True)]),
-        asyncio.gather(*(_pairs(index, number, decision) for number, decision in decisions.items())),
+async def _facts_of(index: RedisIndex, stored: _Stored, successor: int, now_ms: int) -> StateFacts:
+    """Return the facts of a state, given the number from which on another one is current."""
+    number, state, record, size = stored
+    row, partition = divmod(number, index.layout.shape.partitions)
+    retention_ms = index.layout.retention_ms
+    expires_at_ms = state.born_ms + retention_ms if retention_ms else None
+    decision = unpack_decision(state.decision) if state.decision is not None else None
+    return StateFacts(
+        number=number,
+        position=Position(partition, row - 1),
+        signature=unpack_signature(record, index.address.scheme, state.order.version, state.order.observed_ms),
+        registered_at_ms=state.born_ms,
+        superseded_by=successor,
+        decided=decision is not None,
+        family=await _member(index, number, decision.founder, now_ms) if decision else None,
+        pairs=await _pairs(index, number, decision) if decision else (),
+        expired=expires_at_ms is not None and expires_at_ms < now_ms,
+        expires_at_ms=expires_at_ms,
+        record_bytes=size,
     )
-    return {
-        number: _Place(_member(number, founder, growth, view), related)
-        for number, founder, growth, view, related in zip(decisions, founders, growths, views, pairs, strict=True)
-    }
 
 
-def _member(number: int, founder: int, growth: Growth | None, view: View | None) -> MemberFacts | None:
+async def _member(index: RedisIndex, number: int, founder: int, now_ms: int) -> MemberFacts | None:
     """Return the place of a state in its family, None if it has founded one that nobody else has joined."""
+    store = index.store()
+    (growth,) = await store.growth([Measure(founder, now_ms)])
+    (view,) = await store.fetch([Query(founder, number, record=True)])
     has_others = growth is not None and bool(growth.joins)
     if founder == number and not has_others:
         return None
@@ -178,8 +150,8 @@ def _member(number: int, founder: int, growth: Growth | None, view: View | None)
     return MemberFacts(founder, ordinal, replace(facts_of(growth), founder=name))
 
 
-async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[PairFacts, ...]:
-    """Return the related documents that were decided with a state.
+async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[Pair, ...]:
+    """Return the related documents that were decided with a state, with whether their events were sent.
 
     Of those whose event only one member of the family sends, the family remembers who that is.
     """
@@ -190,6 +162,4 @@ async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[Pa
     others = {
         pair.number for pair, score in zip(links, scores, strict=True) if score and float(score) != LINK_SCORE + number
     }
-    return tuple(
-        PairFacts(pair.number, pair.relation, pair.is_sent and pair.number not in others) for pair in decision.pairs
-    )
+    return tuple(pair._replace(is_sent=pair.is_sent and pair.number not in others) for pair in decision.pairs)
