@@ -78,7 +78,7 @@ async def test_the_addresses_of_mails_that_join_are_those_of_the_members(redis_i
         await filing.put(name, near(10 + number), sender_hash=name * 16, recipient_hashes=("0" * 16,))
     family = await stored_family(redis_index, "default/b")
     assert family is not None
-    growth = family.facts.growth
+    growth = family.growth
     assert growth is not None
     senders, recipients = await stored_addresses(redis_index, family)
     assert (len(senders), len(recipients)) == (growth.senders, growth.recipients) == (2, 1)

@@ -8,10 +8,9 @@ import pytest
 
 from nearstream.streams.store.messages import Join
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.labelled import LabelledFamilies, labelled_documents
+from nearstream.workers.redis.reading.labelled import LabelledFamilies, labels_of
 from nearstream.workers.redis.reading.members import (
     addresses,
-    family_of_document,
     living,
     members,
     spellings,
@@ -63,7 +62,7 @@ async def test_all_members_are_on_one_of_the_pages(index: RedisIndex, copies: in
     assert await _all(index, "c2", 7) == names[2:]
     family = await stored_family(index, "default/c1")
     assert family is not None
-    assert family.facts.size == copies - 1
+    assert family.size == copies - 1
     assert await addresses(index, family) == ([], [])
 
 
@@ -72,7 +71,7 @@ async def test_two_states_of_one_place_are_on_one_page(index: RedisIndex) -> Non
     family = await stored_family(index, "default/c0")
     assert family is not None
     (number,) = [number for number, one in (await _members_by_number(index)).items() if one == "c0"]
-    again = Join(family.facts.number, number + 1_000, False, True, b"", number, b"", 0)
+    again = Join(family.number, number + 1_000, False, True, b"", number, b"", 0)
     await index.store().join([again])  # its former state has not left yet
     assert await _all(index, "c0", 1) == await _all(index, "c0", 2) == ["a", "c0", "c1", "c2"]
 
@@ -87,7 +86,7 @@ async def test_a_document_without_copies_is_a_family_of_one(index: RedisIndex) -
     verdict = (await filing.put("alone", OTHER)).verdict
     assert verdict is not None
     for _ in range(2):
-        facts = await family_of_document(index, "default/alone")
+        facts = await stored_family(index, "default/alone")
         assert facts is not None
         assert (facts.family_id, facts.size, facts.joined) == (verdict.family.id, 1, (0, 0, 0))
         assert await _all(index, "alone", 10) == ["alone"]
@@ -109,7 +108,7 @@ async def test_the_labelled_documents_of_a_family_are_named_while_they_live(inde
     await filing.remove("c0")
     family = await stored_family(index, "default/c1")
     assert family is not None
-    assert sorted(await labelled_documents(index, family)) == ["a", "c1"]
+    assert sorted(name for name, _ in await labels_of(index, family)) == ["a", "c1"]
     growth = await reader.growth("default/c1")
     assert growth is not None
     assert (growth.before, growth.copies) == (0, 2)

@@ -28,7 +28,6 @@ from nearstream.workers.operations.terminal import Progress, escaped, print_json
 if TYPE_CHECKING:  # the client of Redis, which `scan` does not need
     from nearstream.streams.store.record import Recorded
     from nearstream.workers.redis.index.index import RedisIndex
-    from nearstream.workers.redis.reading.members import StoredFamily
 
 TOP_MAX = 100_000
 # Families that are held at a time, beside those to be shown.
@@ -116,7 +115,7 @@ async def _show_members(settings: Settings, options: argparse.Namespace) -> Exit
             print_line(f"{escaped(options.id)}: not in the index")
             return Exit.NO
         if not options.json:
-            print_line(f"family {family.facts.family_id}, size {family.facts.size}")
+            print_line(f"family {family.family_id}, size {family.size}")
         async with aclosing(_all_members(index, family)) as found:
             async for member in found:
                 _print_member(family, member, options)
@@ -131,7 +130,7 @@ def _opened(settings: Settings, options: argparse.Namespace) -> AbstractAsyncCon
     return index_to_read(replace(Deployment.of(settings).index_address(), beside=True), options.timeout)
 
 
-async def _all_members(index: "RedisIndex", family: "StoredFamily") -> AsyncGenerator["Recorded"]:
+async def _all_members(index: "RedisIndex", family: FamilyFacts) -> AsyncGenerator["Recorded"]:
     from nearstream.workers.redis.reading.members import members
 
     after: int | None = 0
@@ -142,11 +141,11 @@ async def _all_members(index: "RedisIndex", family: "StoredFamily") -> AsyncGene
         after = page.next
 
 
-def _print_member(family: "StoredFamily", member: "Recorded", options: argparse.Namespace) -> None:
+def _print_member(family: FamilyFacts, member: "Recorded", options: argparse.Namespace) -> None:
     observed_at = utc_time(member.observed_at_ms, "milliseconds")
     if options.json:
         fields = {"id": member.id, "version": member.version, "observed_at": observed_at}
-        print_json({"family": family.facts.family_id, **fields})
+        print_json({"family": family.family_id, **fields})
     else:
         print_line(f"{observed_at}  {escaped(member.id)}")
 

@@ -54,7 +54,7 @@ class MemberReader:
         Raises:
             NotLookedUpError: Redis does not answer, or refuses to.
         """
-        return await self._within_time(self._members(document_key(collection, name), after, limit))
+        return await self._within_time(self._members(collection, name, after, limit))
 
     async def known(self, collection: str, name: str) -> list[str]:
         """Return the spellings of an id that the index has.
@@ -64,18 +64,18 @@ class MemberReader:
         """
         return await self._within_time(self._known(collection, name))
 
-    async def _members(self, key: str, after: int, limit: int) -> FamilyMembers | None:
-        family = await stored_family(self.index, key)
+    async def _members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
+        family = await stored_family(self.index, document_key(collection, name))
         if family is None:
             return None
         page = await members(self.index, family, after, limit)
         senders, recipients = await addresses(self.index, family)
         labels = await labels_of(self.index, family)
-        guard = await self.guards.read(family.collection, family.facts.family_id) if labels else None
+        guard = await self.guards.read(collection, family.family_id) if labels else None
         return FamilyMembers(
-            family=family.facts.family_id,
-            size=family.facts.size,
-            first_seen=from_milliseconds(family.facts.first_seen_ms),
+            family=family.family_id,
+            size=family.size,
+            first_seen=from_milliseconds(family.first_seen_ms),
             members=tuple(
                 FamilyMember(id=each.id, version=each.version, observed_at=from_milliseconds(each.observed_at_ms))
                 for each in page.members

@@ -16,7 +16,7 @@ from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis.index.documents import current_state
 from nearstream.workers.redis.index.index import RedisIndex, index_to_read
 from nearstream.workers.redis.kept.label_guards import LabelGuards
-from nearstream.workers.redis.reading.labelled import labelled_documents
+from nearstream.workers.redis.reading.labelled import labels_of
 from nearstream.workers.redis.reading.members import spellings, stored_family
 
 
@@ -97,7 +97,7 @@ async def decide_label(
         if guard is None:
             return None
         stored = await stored_family(index, document_key(collection, guard.document))
-        names = await labelled_documents(index, stored) if stored else []
+        names = [name for name, _ in await labels_of(index, stored)] if stored else []
         if confirms:
             await guards.confirm(collection, family, guard)
             return names

@@ -44,7 +44,7 @@ from nearstream.workers.pipeline.step import patience
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
-from nearstream.workers.redis.reading.members import family_of_document
+from nearstream.workers.redis.reading.members import stored_family
 from nearstream.workers.redis.server.client import connect, pipelined, server_facts, until_answered
 from nearstream.workers.redis.server.layout import KeyKind
 from nearstream.workers.worker.alerting import alerting as alerting_of
@@ -212,7 +212,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
             index.trusted_checkpoints,
             index.cover,
             deployment.verdicts(),
-            partial(family_of_document, index),
+            partial(stored_family, index),
         )
     # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
     await claim_deployment(deployment, role, wait_seconds, new_group=new_group)

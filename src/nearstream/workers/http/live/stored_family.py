@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from nearstream.schemas.documents.document import document_key, from_milliseconds
 from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.store.record import Recorded
 from nearstream.workers.http.live.growth import MARKS, MEMBERS, MINUTE_MS, MINUTES, TEN_MINUTES, marks_of
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.members import StoredFamily, members, stored_family
+from nearstream.workers.redis.reading.members import members, stored_family
 
 _READ = 400  # members that are read, of a larger family about the newest
 
@@ -28,7 +29,7 @@ async def family_in_index(index: RedisIndex, collection: str, name: str, now_ms:
     family = await stored_family(index, document_key(collection, name))
     if family is None:
         return None
-    page = await members(index, family, max(family.facts.size - _READ, 0), 2 * _READ)
+    page = await members(index, family, max(family.size - _READ, 0), 2 * _READ)
     marks: Counter[tuple[str, str]] = Counter()
     for each in page.members:
         marks.update(marks_of(each.identity.source, each.url, each.identity.labels or {}))
@@ -42,10 +43,10 @@ async def family_in_index(index: RedisIndex, collection: str, name: str, now_ms:
     )
 
 
-def _family(family: StoredFamily, collection: str, known: Sequence[Recorded], now_ms: int) -> LiveFamily:
-    facts, last = family.facts, now_ms // MINUTE_MS
+def _family(facts: FamilyFacts, collection: str, known: Sequence[Recorded], now_ms: int) -> LiveFamily:
+    last = now_ms // MINUTE_MS
     minutes = Counter(each.observed_at_ms // MINUTE_MS for each in known)
-    founder = facts.founder.partition("/")[2] or (known[0].id if known and family.facts.size == len(known) else None)
+    founder = known[0].id if known and facts.size == len(known) else None
     return LiveFamily(
         id=facts.family_id,
         collection=collection,

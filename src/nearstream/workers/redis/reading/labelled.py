@@ -3,31 +3,22 @@
 from asyncio import Lock
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import Labelling, unpack_label
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.members import StoredFamily, living, stored_family
+from nearstream.workers.redis.reading.members import living, stored_family
 from nearstream.workers.redis.server.address import IndexAddress
 
 
-async def labelled_documents(index: RedisIndex, family: StoredFamily) -> list[str]:
-    """Return the ids of the labelled documents of a family that are live.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
-    return [name for name, _ in await labels_of(index, family)]
-
-
-async def labels_of(index: RedisIndex, family: StoredFamily) -> list[tuple[str, Labelling]]:
+async def labels_of(index: RedisIndex, family: FamilyFacts) -> list[tuple[str, Labelling]]:
     """Return the ids of the labelled documents of a family that are live, with their labels, the first one given first.
 
     Raises:
         IndexUnavailableError: The server does not answer.
         IndexLostError: The index was emptied.
     """
-    growth = family.facts.growth
+    growth = family.growth
     given = {number: unpack_label(packed) for _, number, packed in (growth.marks if growth else ())}
     found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]
     return sorted(found, key=lambda each: (each[1].given_ms, each[0]))
@@ -64,7 +55,7 @@ class LabelledFamilies:
 
 async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None:
     family = await stored_family(index, document_key)
-    growth = family.facts.growth if family else None
+    growth = family.growth if family else None
     if growth is None or not growth.marks:
         return None
     before = rate_before(growth.joins, min(unpack_label(packed).given_ms for _, _, packed in growth.marks))

@@ -15,19 +15,6 @@ from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDE
 
 
 @dataclass(frozen=True)
-class StoredFamily:
-    """The family of a document, as it is stored.
-
-    Attributes:
-        facts: Its size and growth.
-        collection: The collection of its documents.
-    """
-
-    facts: FamilyFacts
-    collection: str
-
-
-@dataclass(frozen=True)
 class MembersPage:
     """Some members of a family.
 
@@ -40,8 +27,8 @@ class MembersPage:
     next: int | None
 
 
-async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | None:
-    """Return the family of a document, or None if the index does not have the document.
+async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | None:
+    """Return size and growth of the family of a document, or None if the index does not have the document.
 
     Raises:
         IndexUnavailableError: The server does not answer.
@@ -53,29 +40,18 @@ async def stored_family(index: RedisIndex, document_key: str) -> StoredFamily | 
         return None
     number, founder = current[0], founder_in(*current)
     (growth,) = await index.store().growth([Measure(founder)])
-    return StoredFamily(family_facts(growth, founder if growth else number, own), own.collection)
+    return family_facts(growth, founder if growth else number, own)
 
 
-async def family_of_document(index: RedisIndex, document_key: str) -> FamilyFacts | None:
-    """Return the facts of the family of a document, None without the document.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
-    family = await stored_family(index, document_key)
-    return family.facts if family else None
-
-
-async def members(index: RedisIndex, family: StoredFamily, after: int, limit: int) -> MembersPage:
+async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int) -> MembersPage:
     """Return up to `limit` members of a family that joined behind the ordinal `after`.
 
     Raises:
         IndexUnavailableError: The server does not answer.
         IndexLostError: The index was emptied.
     """
-    founder = family.facts.number
-    if family.facts.growth is None:
+    founder = family.number
+    if family.growth is None:
         return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
     places = await _places(index, founder, f"({after}", f"({LINK_SCORE}", limit + 1)
     page, rest = places[:limit], places[limit:]
@@ -101,16 +77,16 @@ async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorde
     return found
 
 
-async def addresses(index: RedisIndex, family: StoredFamily) -> tuple[list[str], list[str]]:
+async def addresses(index: RedisIndex, family: FamilyFacts) -> tuple[list[str], list[str]]:
     """Return the senders and recipients of the last hour, in hex.
 
     Raises:
         IndexUnavailableError: The server does not answer.
     """
-    if family.facts.growth is None:
+    if family.growth is None:
         return [], []
-    since_ms = hour_start(family.facts.growth.now_ms)
-    key = _key(index, KeyKind.ADDRESSES, family.facts.number)
+    since_ms = hour_start(family.growth.now_ms)
+    key = _key(index, KeyKind.ADDRESSES, family.number)
     senders, recipients = [
         [address.hex() for address in await ask(index.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")]
         for end in (SENDERS, RECIPIENTS)
