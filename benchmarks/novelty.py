@@ -125,7 +125,7 @@ def pairs_of_labels(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures
         if pair.relation == "unrelated" or not one.n_bytes or not other.n_bytes:
             continue
         (covered,) = cover(other, [Unpacked(one)])
-        found, runs = novelty(other, [Source(one, covered, is_common=False)]).added, Runs()
+        found, runs = novelty(other, [Source(Unpacked(one), covered, is_common=False)]).added, Runs()
         runs.new(words(texts[pair.a].text))
         true = runs.new(words(texts[pair.b].text))
         if found is None:

@@ -95,7 +95,7 @@ class Originals:
         verdict = relate(kept, self.kept[original.id], numbers, DEFAULT_THRESHOLDS)
         one, other = (normalize(each, self.scheme.text).data.tobytes().decode() for each in (original.text, text))
         true = Levenshtein.distance(one, other)
-        met = any(each.signature.id == original.id for each in found)
+        met = any(each.earlier.id == original.id for each in found)
         return Copy(
             met,
             met and verdict.relation != "unrelated",

@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Arrived:
 
     def candidates(self) -> list[Candidate]:
         """Return them with what the index says about them."""
-        return [replace(known, earlier=document) for known, document in zip(self.found, self.documents(), strict=True)]
+        return [known._replace(earlier=document) for known, document in zip(self.found, self.documents(), strict=True)]
 
 
 async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrived]:
@@ -79,7 +79,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
         candidates = (await look_up(store, newcomer)).candidates
         await enter(store, scheme, key, [whole])
         if len(candidates) >= least:
-            records = tuple(_record(candidate.signature) for candidate in candidates)
+            records = tuple(_record(candidate.earlier.signature) for candidate in candidates)
             found.append(Arrived(newcomer, candidates, records))
         if len(found) == count:
             break

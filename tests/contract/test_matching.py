@@ -221,11 +221,11 @@ async def test_a_look_up_counts_what_is_shared_by_kind(make: Make) -> None:
     own = sign("a", TEXT, lineage="x")
     await matcher(store).match_all([Arrival(own.document_key, own), put("b", PASSAGE), put("c", OTHER, lineage="x")])
     result = await neighbours(store, sign("q", TEXT, lineage="x"))
-    kinds = {each.signature.id: (each.match.by_digest, each.match.by_lineage) for each in result.candidates}
+    kinds = {each.earlier.id: (each.match.by_digest, each.match.by_lineage) for each in result.candidates}
     assert kinds == {"a": (True, True), "b": (False, False), "c": (False, True)}
     first = result.candidates[0]
     assert (first.match.bands, first.match.anchors) == (25, first.anchor_count)
-    passage = next(each for each in result.candidates if each.signature.id == "b")
+    passage = next(each for each in result.candidates if each.earlier.id == "b")
     assert 0 < passage.match.anchors <= passage.anchor_count < first.anchor_count
 
 

@@ -23,7 +23,7 @@ def state(text: object, minute: float = 0) -> Arrival:
 async def live_version(store: Store) -> str:
     """Return the version of the document's current state."""
     (candidate,) = (await neighbours(store, sign("any", TEXT))).candidates
-    return candidate.signature.version
+    return candidate.earlier.version
 
 
 def version(one: Arrival) -> str:

@@ -49,7 +49,7 @@ async def test_a_replica_answers_checks_also_after_its_primary_is_gone(tmp_path:
         reading = await RedisIndex.open_to_read(copy)
         asked = newcomer(sign(TEXT, "third"), STANDARD, KEY, DEFAULT_THRESHOLDS)
         (found,) = await reading.neighbours_of([asked])
-        assert [each.signature.id for each in found.candidates] == ["first"]
+        assert [each.earlier.id for each in found.candidates] == ["first"]
         with pytest.raises(IndexReadOnlyError):
             await matcher(reading.store()).match_all(arrivals([("third", TEXT)], 1))
         await reading.close()

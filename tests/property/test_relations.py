@@ -105,7 +105,9 @@ def test_what_is_new_is_at_most_what_one_document_lacks(pair: tuple[list[str], l
     texts = (pair[0], pair[1], written(seed, 80), [*pair[1][:40], *pair[0][-40:]])
     arriving, *earlier = (sign(text, f"d{at}") for at, text in enumerate(texts))
     covers = cover(arriving, list(map(Unpacked, earlier)))
-    said = novelty(arriving, [Source(*each, is_common=False) for each in zip(earlier, covers, strict=True)])
+    said = novelty(
+        arriving, [Source(Unpacked(one), has, is_common=False) for one, has in zip(earlier, covers, strict=True)]
+    )
     assert said.added is not None
     for amount in (said.added, said.novel):
         assert 0 <= amount.low <= amount.value <= amount.high <= arriving.characters

@@ -64,4 +64,4 @@ async def neighbours(store: Store, signature: Signature) -> Neighbours:
 
 async def found(store: Store, signature: Signature) -> list[str]:
     """Return the ids of the documents that a look-up finds."""
-    return [each.signature.id for each in (await neighbours(store, signature)).candidates]
+    return [each.earlier.id for each in (await neighbours(store, signature)).candidates]

@@ -3,7 +3,7 @@
 What loads numpy is imported on use, because most commands that read the index compare nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -24,12 +24,24 @@ class Comparable(Stated, Protocol):
     """A document to compare with. Its text may still be packed."""
 
     @property
+    def digest(self) -> bytes:
+        """The digest of the text, as `Signature` describes it."""
+
+    @property
     def version(self) -> str:
         """The version of the document, as `Signature` describes it."""
 
     @property
     def observed_at_ms(self) -> int:
         """When the document was observed, as `Signature` describes it."""
+
+    @property
+    def order(self) -> tuple[int, str, int, int, str]:
+        """The sort key of newer and older, as `Signature` describes it."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the producer."""
 
     @property
     def text(self) -> TextFields | PackedText:
@@ -62,6 +74,11 @@ class Unpacked:
         return self.signature.lineage
 
     @property
+    def digest(self) -> bytes:
+        """The digest of the signature."""
+        return self.signature.digest
+
+    @property
     def version(self) -> str:
         """The version of the signature."""
         return self.signature.version
@@ -70,6 +87,16 @@ class Unpacked:
     def observed_at_ms(self) -> int:
         """The time of the signature."""
         return self.signature.observed_at_ms
+
+    @property
+    def order(self) -> tuple[int, str, int, int, str]:
+        """The sort key of the signature."""
+        return self.signature.order
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the signature."""
+        return self.signature.labels
 
     @property
     def text(self) -> TextFields:

@@ -100,7 +100,11 @@ def pack_keys(keys: Keys) -> tuple[bytes, bytes]:
     """Return the packed digest and lineage keys, and the packed band and anchor keys."""
     lineage = b"" if keys.lineage is None else LINEAGE + keys.lineage
     named = (DIGEST + keys.digest if keys.digest else b"") + lineage
-    return named, b"".join([*(BAND + key for key in keys.bands), *(ANCHOR + key for key in keys.anchors)])
+    return named, _packed(BAND, keys.bands) + _packed(ANCHOR, keys.anchors)
+
+
+def _packed(kind: bytes, keys: Sequence[bytes]) -> bytes:
+    return kind + kind.join(keys) if keys else b""
 
 
 def runs(documents: Sequence[tuple[Arrival, Arriving | None]]) -> Iterator[list[tuple[Arrival, Arriving | None]]]:

@@ -1,18 +1,14 @@
 """A candidate: an earlier document that shares a bucket with another."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.protocol.decision import KeyMatch
 
 if TYPE_CHECKING:
     from nearstream.streams.estimates.comparing import Comparable  # which loads numpy
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An earlier document that shares a bucket, not yet verified.
 
     Attributes:
@@ -24,12 +20,7 @@ class Candidate:
     """
 
     number: int
-    earlier: "Comparable" = field(compare=False)
+    earlier: "Comparable"
     match: KeyMatch
     anchor_count: int
     represents: bool = True
-
-    @cached_property
-    def signature(self) -> Signature:
-        """The signature of the document, unpacked on first use."""
-        return self.earlier.signature

@@ -34,7 +34,7 @@ def _contained(found: Found, bulk_count: int) -> Contained | None:
         return None
     _, facts, most = max(many, key=lambda one: (one[0], share_of(one[2])))
     hour, day, _ = facts.joined
-    characters = round(share_of(most) * most.candidate.signature.characters)
+    characters = round(share_of(most) * most.earlier.characters)
     return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters)
 
 
@@ -64,7 +64,7 @@ def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) 
         sources=new.sources if new else (),
         common=new.common if new else 0,
         redundant=new is not None and new.redundant,
-        match=_match(best.candidate.signature) if best else None,
+        match=_match(best.earlier) if best else None,
         family=family.family_id if family else None,
         size=family.size if family else 0,
         sites=family.sites if family else 0,

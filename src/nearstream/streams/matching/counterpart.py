@@ -71,6 +71,7 @@ class Compared:
         estimate: Their estimate.
         rule: The rule that decided their relation.
         is_copy: Their texts are equal or near-duplicates, whatever their lineage.
+        is_common_text: Both share only what many documents have, such as the frame of a site, and neither is inside it.
     """
 
     candidate: Candidate
@@ -78,11 +79,17 @@ class Compared:
     estimate: Estimate
     rule: Rule
     is_copy: bool
+    is_common_text: bool
+
+    @cached_property
+    def earlier(self) -> Signature:
+        """The signature of the earlier document, unpacked on first use."""
+        return self.candidate.earlier.signature
 
     @cached_property
     def pair(self) -> Related:
         """Both documents with all that an event says about them."""
-        arriving, earlier, keys = self.newcomer.signature, self.candidate.signature, self.newcomer.keys
+        arriving, earlier, keys = self.newcomer.signature, self.earlier, self.newcomer.keys
         anchors = (len(keys.anchors), self.candidate.anchor_count)
         is_newer = arriving.order > earlier.order
         newer, older = (arriving, earlier) if is_newer else (earlier, arriving)
@@ -102,15 +109,6 @@ class Compared:
     def relation(self) -> str:
         """Their relation."""
         return self.rule.relation
-
-    @cached_property
-    def is_common_text(self) -> bool:
-        """Whether both share only what many documents have, such as the frame of a site, and neither is inside it."""
-        if self.rule is COMMON_END:
-            return True
-        if self.candidate.match.shares_rare or self.is_copy or self.same_lineage:
-            return False
-        return self.estimate.containment_shorter.value < COVERED_FROM
 
     @property
     def is_boilerplate(self) -> bool:
@@ -150,10 +148,19 @@ def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Co
     estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     for candidate, numbers in zip(candidates, estimates, strict=True):
         by_text = rule_of_texts(numbers, newcomer.thresholds)
-        by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.signature)
-        rule = first_rule(by_text, numbers)
-        found.append(Compared(candidate, newcomer, numbers, rule, is_copy(by_text)))
+        by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.earlier)
+        rule, are_copies = first_rule(by_text, numbers), is_copy(by_text)
+        is_common = _share_common_text(candidate, numbers, rule, are_copies=are_copies)
+        found.append(Compared(candidate, newcomer, numbers, rule, are_copies, is_common))
     return found
+
+
+def _share_common_text(candidate: Candidate, estimate: Estimate, rule: Rule, *, are_copies: bool) -> bool:
+    if rule is COMMON_END:
+        return True
+    if candidate.match.shares_rare or are_copies or estimate.same_lineage:
+        return False
+    return estimate.shared_shorter < COVERED_FROM
 
 
 def joined(compared: Sequence[Compared]) -> Compared | None:
@@ -196,7 +203,7 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | N
         return None
     covers = cover(newcomer, [each.candidate.earlier for each in compared])
     sources = [
-        Source(each.candidate.signature, covered, each.is_common_text)
+        Source(each.candidate.earlier, covered, each.is_common_text)
         for each, covered in zip(compared, covers, strict=True)
     ]
     found = novelty(newcomer, sources)

@@ -27,5 +27,5 @@ class Hints:
         """Return where anchors lead, for each that is known."""
         if self._young.keys().isdisjoint(anchors) and self._old.keys().isdisjoint(anchors):
             return []
-        found = (self._young.get(anchor) or self._old.get(anchor) for anchor in anchors)
-        return [number for number in found if number]
+        young, old = self._young.get, self._old.get
+        return [number for anchor in anchors if (number := young(anchor) or old(anchor))]

@@ -86,9 +86,14 @@ class Documents:
         rules = self._rules
         newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
         related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
-        self.counts.candidates += Counter(
-            looked_up=len(candidates), verified=len(related), rejected=len(candidates) - len(related)
+        counted = (
+            ("looked_up", len(candidates)),
+            ("verified", len(related)),
+            ("rejected", len(candidates) - len(related)),
         )
+        for name, count in counted:
+            if count:
+                self.counts.candidates[name] += count
         return related
 
     def candidates(self, case: Case, numbers: Sequence[int], known: Known) -> list[Candidate]:
@@ -152,7 +157,8 @@ class Documents:
         Of each other family, the best member gets an event. The former state always gets one. The best of all
         related documents is stored even if its event is not sent.
         """
-        related, former = [each for each in ranked(case) if each.number not in case.yields], former_state(case)
+        found = ranked(case)
+        related, former = [each for each in found if each.number not in case.yields], former_state(found)
         sent = set(self._sent(related, former, founder, known))
         pairs = [
             self._pair(each, founder, known, is_sent=each.number in sent, is_always=each is former)
@@ -240,14 +246,13 @@ def ranked(case: Case) -> list[Compared]:
     return sorted(others, key=lambda each: each.rank)
 
 
-def former_state(case: Case) -> Compared | None:
-    """Return the former state of the document, else the last one of its lineage, or None."""
-    related = ranked(case)
+def former_state(related: Sequence[Compared]) -> Compared | None:
+    """Return the former state of a document, else the last one of its lineage, or None."""
     own = [each for each in related if each.is_former]
     if own:
         return own[0]
     lineage = [each for each in related if each.same_lineage]
-    return max(lineage, key=lambda each: each.candidate.signature.order, default=None)
+    return max(lineage, key=lambda each: each.candidate.earlier.order, default=None)
 
 
 def _family_of(each: Compared, founder: int, known: Known) -> int:

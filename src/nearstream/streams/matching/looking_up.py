@@ -203,7 +203,7 @@ def share_of(compared: Counterpart) -> float:
     estimate = compared.estimate
     if estimate.is_short:
         return 0.0
-    is_shorter = estimate.shorter_digest == compared.candidate.signature.digest
+    is_shorter = estimate.shorter_digest == compared.candidate.earlier.digest
     return estimate.shared_shorter if is_shorter else estimate.containment_longer.value
 
 
@@ -237,7 +237,7 @@ def reference_match(found: Found) -> ReferenceMatch | None:
     best, own = found.best, found.newcomer.signature
     if best is None:
         return None
-    earlier, symbols = best.candidate.signature, distance(best.estimate)
+    earlier, symbols = best.candidate.earlier, distance(best.estimate)
     is_inside = best.estimate.shorter_digest == own.digest
     new = found.novelty
     return ReferenceMatch(

@@ -1,6 +1,6 @@
 """Builds the verdict about a decided document, and its events."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as with_fields
@@ -73,7 +73,7 @@ class Teller:
         compared = {each.number: each for each in case.compared.values() if isinstance(each, Compared)}
         sent = sent_numbers(case, decision)
         events = []
-        family = self._family(case, decision, known)
+        family = self._family(case, decision, known, compared)
         for number in [*sent, *self._late(case, decision, known)]:
             if number in compared:
                 events.append(describe(compared[number].pair, family.family_id))
@@ -100,7 +100,7 @@ class Teller:
             and (self._every_pair or known.family_of(each.number) != decision.founder)
         ]
 
-    def _family(self, case: Case, decision: Decision, known: Known) -> Family:
+    def _family(self, case: Case, decision: Decision, known: Known, compared: Mapping[int, Compared]) -> Family:
         own: Signature = case.document.signature
         if decision.founder == case.number:
             own_id = own_family_id(own, self._scheme.name)
@@ -108,8 +108,11 @@ class Teller:
         joined = case.joined
         if joined is None:
             raise AssertionError(f"number {case.number}: a member has joined its family before it is told")
-        has_founder = known.has_text(decision.founder)
-        founder = self._documents.record_of(decision.founder, known).signature if has_founder else None
+        founder = None
+        if known.has_text(decision.founder):
+            own_founder = compared.get(decision.founder)
+            record = self._documents.record_of(decision.founder, known)
+            founder = record.signature if own_founder is None else own_founder.earlier
         family_id, seen_ms = joined.family_id.hex(), joined.first_seen_ms
         return Family(decision.founder, family_id, joined.ordinal, founder, seen_ms, joined.sites)
 

@@ -5,6 +5,7 @@ import numpy as np
 from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import Side
+from nearstream.streams.estimates.comparing import Comparable
 from nearstream.streams.estimates.pair import pair
 
 _TEXT_BYTES_MIN = 48  # of each text above the common end, about 9 words
@@ -12,7 +13,7 @@ _TEXT_SYMBOLS_MIN = 2
 _END_BYTES_MAX = 1_536  # of a notice, about 250 words. A longer end is a text below two headings.
 
 
-def have_other_texts_above(one: Signature, other: Signature) -> bool:
+def have_other_texts_above(one: Signature, other: Comparable) -> bool:
     """Return whether two mails of one domain share nothing above a common end.
 
     Each has a text of 48 bytes or more above that end, of which no sampled window is in the other mail. The end has at
@@ -21,7 +22,7 @@ def have_other_texts_above(one: Signature, other: Signature) -> bool:
     domain = one.labels.get(SENDER_DOMAIN_LABEL)
     if domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL):
         return False
-    both = pair(one, other)
+    both = pair(one, other.signature)
     first, second = both.shorter_side, both.longer_side
     return _has_text_above(first, second) and _has_text_above(second, first)
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.evidence import Amount, Place, SourceRef
 from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.estimates.comparing import Comparable
 from nearstream.streams.estimates.covering import Cover, union
 
 SPANS_MAX = 16
@@ -29,12 +30,12 @@ class Source:
     """An earlier document with what it has of the arriving one.
 
     Attributes:
-        signature: The earlier document.
+        earlier: The earlier document.
         cover: What it has.
         is_common: Both share only what many documents have.
     """
 
-    signature: Signature
+    earlier: Comparable
     cover: Cover
     is_common: bool
 
@@ -73,7 +74,7 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
         _gaps(arriving, known),
         _fewest(arriving, sources),
         _in_characters(arriving, _bytes(known) - _bytes(own)),
-        redundant=sources[0].signature.digest == arriving.digest,
+        redundant=sources[0].earlier.digest == arriving.digest,
     )
 
 
@@ -122,7 +123,7 @@ def longest_first(places: Iterable[Place]) -> tuple[Place, ...]:
 
 def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]:
     """Choose documents greedily until they cover the known text."""
-    left = sorted(sources, key=lambda source: source.signature.order)
+    left = sorted(sources, key=lambda source: source.earlier.order)
     had: list[tuple[float, float]] = []
     chosen: list[SourceRef] = []
     while left and len(chosen) < SOURCES_MAX:
@@ -132,5 +133,5 @@ def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]
             break
         best = left.pop(gains.index(gain))
         had = union((*had, *best.cover.spans))
-        chosen.append(SourceRef(best.signature.id, best.signature.version, _in_characters(text, gain)))
+        chosen.append(SourceRef(best.earlier.id, best.earlier.version, _in_characters(text, gain)))
     return tuple(chosen)

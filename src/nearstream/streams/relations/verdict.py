@@ -6,6 +6,7 @@ from typing import Literal
 
 from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
 from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.estimates.comparing import Comparable, Unpacked
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.common_end import have_other_texts_above
 from nearstream.streams.relations.rules import (
@@ -122,7 +123,7 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, older)
+    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, Unpacked(older))
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
@@ -138,13 +139,13 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
     return TOO_SHORT if estimate.is_short else decide(estimate, thresholds)
 
 
-def rule_of_surroundings(by_text: Rule, one: Signature, other: Signature) -> Rule:
+def rule_of_surroundings(by_text: Rule, one: Signature, other: Comparable) -> Rule:
     """Return the rule of two texts, or that of mails and pages around them.
 
     Args:
         by_text: The rule that two texts decide.
         one: One of them.
-        other: The other one.
+        other: The other one, which is unpacked only if that has to be.
 
     Returns:
         `common_end` for mails that share only their end, `equal_main_content` for pages with equal main contents that
@@ -156,7 +157,7 @@ def rule_of_surroundings(by_text: Rule, one: Signature, other: Signature) -> Rul
     return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
 
 
-def surroundings_differ(one: Signature, other: Signature) -> bool:
+def surroundings_differ(one: Signature | Comparable, other: Signature | Comparable) -> bool:
     """Return whether two pages show different texts beside their main contents."""
     return one.labels.get(SURROUNDINGS_LABEL) != other.labels.get(SURROUNDINGS_LABEL)
 

@@ -12,7 +12,7 @@ from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Labels, do
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.native import PackedText
-from nearstream.streams.store.text_part import pack_text, unpack_text
+from nearstream.streams.store.text_part import DIGEST_BYTES, pack_text, unpack_text
 
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
 _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
@@ -117,9 +117,24 @@ class Recorded(NamedTuple):
         return self.lineage if self.identity.flags & _URL_IS_LINEAGE else self.identity.url
 
     @property
+    def digest(self) -> bytes:
+        """The digest of the text."""
+        return self.version_bytes + self.packed[self.text_at : self.text_at + DIGEST_BYTES]
+
+    @property
     def version(self) -> str:
         """The version of the document."""
         return self.version_bytes.hex()
+
+    @property
+    def order(self) -> tuple[int, str, int, int, str]:
+        """The sort key of newer and older."""
+        return self.observed_at_ms, self.id, self.identity.partition, self.identity.offset, self.version
+
+    @property
+    def labels(self) -> Labels:
+        """The labels of the producer."""
+        return self.identity.labels or {}
 
     @property
     def text(self) -> PackedText:

@@ -17,7 +17,7 @@ from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_S
 from nearstream.streams.native import TextFields, fastest, native
 from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
 
-_DIGEST_BYTES = 8  # without the version
+DIGEST_BYTES = 8  # without the version
 PACKED, SPACELESS, SPLIT = 1, 2, 4
 _NUMBERS = 7
 _STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is an eighth of the rate
@@ -62,7 +62,7 @@ def unpack_text_slowly(packed: bytes, start: int) -> TextFields:
     Raises:
         ValueError: The text part is not whole.
     """
-    flags_at = start + _DIGEST_BYTES
+    flags_at = start + DIGEST_BYTES
     try:
         flags = packed[flags_at]
         (n_bytes, words, rate, sketch_size, gaps_size, repeated, wide), at = _numbers(packed, flags_at + 1)

@@ -33,7 +33,7 @@ def new_in(text: Sequence[str], *others: Sequence[str], common: int = 0) -> Nove
             == cover_native(arriving, list(map(Unpacked, earlier)))
         )
     sources = [
-        Source(each, covered, at >= len(others) - common)
+        Source(Unpacked(each), covered, at >= len(others) - common)
         for at, (each, covered) in enumerate(zip(earlier, covers, strict=True))
     ]
     return novelty(arriving, sources)
