@@ -13,7 +13,7 @@ from cloudevents.core.formats.json import JSONFormat
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.topics.codec import decode_alert, decode_event, encode_json, event_headers
+from nearstream.schemas.topics.codec import decode_event, decode_json, encode_json, event_headers
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
@@ -27,7 +27,7 @@ IDS = ["c-7730", "Wasserstände 日本語/№ 7", "<77@d.example>", "a:{b} \"c\"
 def renamed(kind: str, document_id: str) -> Event | Alert:
     """Return the example of this kind, about a document with this id. An alert has it as its subject."""
     if kind == "alert":
-        return msgspec.structs.replace(decode_alert((EXAMPLES / "alert.json").read_bytes()), subject=document_id)
+        return msgspec.structs.replace(decode_json(Alert, (EXAMPLES / "alert.json").read_bytes()), subject=document_id)
     event = decode_event((EXAMPLES / f"{kind}.json").read_bytes())
     if isinstance(event, Retraction):
         return msgspec.structs.replace(event, document_id=document_id)

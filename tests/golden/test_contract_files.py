@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,20 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, page_headers
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.labels.label_change import LabelChange
 from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
 from nearstream.schemas.topics.codec import (
     ORIGIN_HEADER,
-    decode_alert,
-    decode_decision,
     decode_document,
     decode_event,
-    decode_label,
-    decode_label_change,
+    decode_json,
     decode_signature,
-    decode_silence,
     encode_json,
     encode_signature,
     event_headers,
@@ -48,11 +50,11 @@ RELEASE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 ASYNCAPI = asyncapi_document(RELEASE, "", Settings().retention_seconds)
 CODECS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
     "document": (decode_document, encode_json),
-    "decision": (decode_decision, encode_json),
-    "alert": (decode_alert, encode_json),
-    "label": (decode_label, msgspec.json.encode),
-    "label_change": (decode_label_change, encode_json),
-    "silence": (decode_silence, msgspec.json.encode),
+    "decision": (partial(decode_json, Decision), encode_json),
+    "alert": (partial(decode_json, Alert), encode_json),
+    "label": (partial(decode_json, Label), msgspec.json.encode),
+    "label_change": (partial(decode_json, LabelChange), encode_json),
+    "silence": (partial(decode_json, Silence), msgspec.json.encode),
     "signature": (decode_signature, encode_signature),
 }
 
@@ -183,7 +185,7 @@ def test_the_headers_of_events_are_those_that_are_sent(name: str) -> None:
 
 
 def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None:
-    alert = decode_alert(examples_of(EXAMPLES)["alert"].read_bytes())
+    alert = decode_json(Alert, examples_of(EXAMPLES)["alert"].read_bytes())
     assert header_names("alert") == {header for header, _ in event_headers(alert, datetime.now(UTC))}
     letter = DeadLetter(ConsumerRecord("documents", 0, 0, 0, None, b"{", []), Stage.DECODE, Reason.NOT_JSON, "")
     dead = [header for header, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024).headers]

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,19 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.checks.check import ApiError, CheckAnswer, CheckMatch, Health, Readiness, Removal, SkipAnswer
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.labels.label_change import LabelChange
 from nearstream.schemas.published.json_schema import MESSAGES
 from nearstream.schemas.topics.codec import (
     InvalidMessageError,
-    decode_alert,
-    decode_decision,
     decode_document,
     decode_event,
-    decode_label,
-    decode_label_change,
+    decode_json,
     decode_signature,
-    decode_silence,
     encode_json,
     encode_signature,
 )
@@ -32,11 +34,11 @@ PAGE = (ROOT / "docs/events.md").read_text()
 DESCRIPTION = json.loads((ROOT / "docs/openapi.json").read_text())
 DECODE: dict[str, Any] = {
     "document": decode_document,
-    "decision": decode_decision,
-    "alert": decode_alert,
-    "label": decode_label,
-    "label_change": decode_label_change,
-    "silence": decode_silence,
+    "decision": partial(decode_json, Decision),
+    "alert": partial(decode_json, Alert),
+    "label": partial(decode_json, Label),
+    "label_change": partial(decode_json, LabelChange),
+    "silence": partial(decode_json, Silence),
 }
 ENCODE: dict[str, Any] = {
     "document": encode_json,

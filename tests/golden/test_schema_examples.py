@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.schemas.alerts.alert import alert_id
+from nearstream.schemas.alerts.alert import Alert, alert_id
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.event_id import DocumentState, event_id, family_id
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.signature import Origin
-from nearstream.schemas.labels.label_change import label_change_id
+from nearstream.schemas.labels.decision import Decision
+from nearstream.schemas.labels.label_change import LabelChange, label_change_id
 from nearstream.schemas.topics.codec import (
-    decode_alert,
-    decode_decision,
     decode_document,
     decode_event,
-    decode_label_change,
+    decode_json,
     decode_signature,
     encode_json,
     encode_signature,
@@ -107,11 +106,11 @@ def test_the_example_document_decodes_and_reencodes_equal() -> None:
 
 
 def test_the_example_decision_decodes_and_reencodes_equal() -> None:
-    assert encode_json(decode_decision(example("decision.json"))) == example("decision.json")
+    assert encode_json(decode_json(Decision, example("decision.json"))) == example("decision.json")
 
 
 def test_the_example_alert_decodes_and_reencodes_equal_and_has_the_id_of_the_recipe() -> None:
-    alert = decode_alert(example("alert.json"))
+    alert = decode_json(Alert, example("alert.json"))
     assert encode_json(alert) == example("alert.json")
     since_ms = round(alert.since.timestamp() * 1000)
     assert alert.event_id == alert_id(alert.collection, alert.name, alert.subject, alert.state, since_ms, alert.scheme)
@@ -143,7 +142,7 @@ def test_an_example_without_a_document_names_a_scheme_of_today(name: str) -> Non
 
 
 def test_the_example_label_change_has_the_id_of_the_recipe() -> None:
-    change = decode_label_change(example("label_change.json"))
+    change = decode_json(LabelChange, example("label_change.json"))
     assert encode_json(change) == example("label_change.json")
     key, since_ms = document_key(change.collection, change.document_id), round(change.since.timestamp() * 1000)
     assert change.event_id == label_change_id(key, change.family, change.kind, since_ms, change.scheme)

@@ -11,7 +11,7 @@ import msgspec
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.alerts.silence import Silence, silence_key
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.codec import decode_alert, encode_json
+from nearstream.schemas.topics.codec import decode_json, encode_json
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.kafka.lag import PartitionLag
@@ -52,7 +52,7 @@ def copy(deployment: LocalDeployment, number: int, at: datetime) -> ProducerReco
 
 
 async def alerts(deployment: LocalDeployment) -> list[Alert]:
-    return [decode_alert(record.value or b"") for record in await deployment.read(ALERTS.name)]
+    return [decode_json(Alert, record.value or b"") for record in await deployment.read(ALERTS.name)]
 
 
 async def until_told(deployment: LocalDeployment, expected: set[tuple[str, str]]) -> None:
@@ -158,7 +158,9 @@ async def ends_by_silence(alerts_of_deployment: Alerting) -> None:
     health.lags = (PartitionLag("verdicts", 0, 0, 0, 9, -3600.0 - rule.window_seconds),)
     await alerts_of_deployment.end_quiet(health, send)
     await alerts_of_deployment.end_quiet(health, send)
-    ended, other = sorted((decode_alert(each.value or b"") for each in sent), key=lambda one: one.subject, reverse=True)
+    ended, other = sorted(
+        (decode_json(Alert, each.value or b"") for each in sent), key=lambda one: one.subject, reverse=True
+    )
     assert (ended.name, ended.state, ended.subject) == ("dead_letters", "resolved", "not_json")
     assert (other.state, other.subject) == ("resolved", "empty_value")
     assert ended.until is not None

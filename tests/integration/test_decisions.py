@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nearstream.schemas.documents.record import Headers, ProducerRecord
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.topics.codec import decode_decision
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.table import DECISIONS, DOCUMENTS, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
@@ -37,7 +37,7 @@ async def decisions(deployment: LocalDeployment) -> dict[str, Decision | None]:
     found: dict[str, Decision | None] = {}
     for record in await deployment.read(DECISIONS.name):
         lineage = (record.key or b"").decode().partition("/")[2]
-        found[lineage.removeprefix(SITE)] = None if record.value is None else decode_decision(record.value)
+        found[lineage.removeprefix(SITE)] = None if record.value is None else decode_json(Decision, record.value)
     return found
 
 

@@ -14,11 +14,13 @@ from urllib.parse import quote
 from msgspec.structs import replace
 from redis.asyncio import Redis
 
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ProducerRecord, header
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.labels.label import Label
-from nearstream.schemas.topics.codec import decode_alert, decode_label_change, encode_signature_line
+from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.topics.codec import decode_json, encode_signature_line
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
 from nearstream.schemas.topics.table import ALERTS, LABELS_CHANGED, SIGNATURES
 from nearstream.workers.pipeline.signature_records import label_record
@@ -180,7 +182,7 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
 
             await until(is_suspended)
             assert await _verdict(api, TEXT) == ("bulk", _counts(ham=5))
-            (alert,) = [decode_alert(record.value or b"") for record in await local.read(ALERTS.name)]
+            (alert,) = [decode_json(Alert, record.value or b"") for record in await local.read(ALERTS.name)]
             assert (alert.name, alert.limit, alert.founder) == ("label_flood", 40.0, "a")
             api.feed.alarms.add(alert)
 
@@ -203,7 +205,7 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
             assert await _labels(api) == ([], "")
             assert await is_decided()
             assert local.run("label", "revoke", alert.subject).returncode == 1
-            told = [decode_label_change(record.value or b"") for record in await local.read(LABELS_CHANGED.name)]
+            told = [decode_json(LabelChange, record.value or b"") for record in await local.read(LABELS_CHANGED.name)]
             assert {(each.kind, each.weight, each.document_id, each.family) for each in told} == {
                 ("ham", 5, "a", alert.subject),
                 (None, 0, "a", alert.subject),

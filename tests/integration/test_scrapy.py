@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import ClientSession
 
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.topics.codec import decode_decision
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.table import DECISIONS
 from nearstream.streams.ingest.lineage import canonical_url
 from tests.devstack.server import free_ports
@@ -43,7 +43,7 @@ async def answers(address: str) -> bool:
 async def decided(deployment: LocalDeployment) -> dict[str, Decision]:
     """Return the newest decision of each lineage."""
     records = await deployment.read(DECISIONS.name)
-    decisions = (decode_decision(record.value) for record in records if record.value is not None)
+    decisions = (decode_json(Decision, record.value) for record in records if record.value is not None)
     return {decision.lineage: decision for decision in decisions}
 
 

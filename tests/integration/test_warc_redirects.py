@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.topics.codec import decode_decision
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.table import DECISIONS
 from tests.support.crawled_site import html, words
 from tests.support.deployment import deployed, until
@@ -43,7 +43,8 @@ async def test_a_page_is_known_under_the_urls_that_redirect_to_it(kafka: str, re
             async def decisions() -> dict[str, Decision]:
                 records = [each for each in await deployment.read(DECISIONS.name) if each.value is not None]
                 return {
-                    (each.key or b"").decode().partition("/")[2]: decode_decision(each.value or b"") for each in records
+                    (each.key or b"").decode().partition("/")[2]: decode_json(Decision, each.value or b"")
+                    for each in records
                 }
 
             known = {NEW, HERE, *(f"{SITE}/{path}" for path in ("old", "older", "gone"))}

@@ -1,13 +1,13 @@
 """Conversion between messages and bytes, and the headers of events."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
 import msgspec
 
 from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.checks.check import LabelRequest
 from nearstream.schemas.documents.document import OFFSET_MAX, PARTITION_MAX, Document
 from nearstream.schemas.documents.record import Headers, header
@@ -50,19 +50,11 @@ class InvalidMessageError(Exception):
         self.detail = detail
 
 
-_Message = TypeVar(
-    "_Message", Document, Event, Decision, Alert, Label, LabelChange, LabelRequest, Silence, msgspec.Struct
-)
+_Message = TypeVar("_Message")
 
 _DOCUMENT = msgspec.json.Decoder(Document)
 _FIELDS = [field.encode_name for field in msgspec.structs.fields(Document)]
 _AS_SENT = msgspec.json.Decoder(msgspec.defstruct("AsSent", [(name, msgspec.Raw, msgspec.Raw()) for name in _FIELDS]))
-_ALERT = msgspec.json.Decoder(Alert)
-_DECISION = msgspec.json.Decoder(Decision)
-_LABEL = msgspec.json.Decoder(Label)
-_LABEL_CHANGE = msgspec.json.Decoder(LabelChange)
-_SILENCE = msgspec.json.Decoder(Silence)
-_LABEL_REQUEST = msgspec.json.Decoder(LabelRequest)
 _EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _JSON = msgspec.json.Encoder()
 _MSGPACK = msgspec.msgpack.Encoder()
@@ -76,7 +68,7 @@ def decode_document(value: bytes) -> Document:
     Raises:
         InvalidMessageError: `not_json`, `invalid_id`, `invalid_time` or `invalid_message`.
     """
-    return _decode_json(_DOCUMENT, _without_junk(value) if len(value) > _LARGE_BYTES else value)
+    return _decoded(_DOCUMENT.decode, _without_junk(value) if len(value) > _LARGE_BYTES else value)
 
 
 def _without_junk(value: bytes) -> bytes:
@@ -87,7 +79,7 @@ def _without_junk(value: bytes) -> bytes:
     Raises:
         InvalidMessageError: `not_json`, or the reason for a field that is too large and holds no content.
     """
-    sent = _decode_json(_AS_SENT, value)
+    sent = _decoded(_AS_SENT.decode, value)
     fields = {name: raw for name in _FIELDS if (raw := bytes(getattr(sent, name)))}
     for name, raw in fields.items():
         if name not in _CONTENTS and len(raw) > _FIELD_MAX_BYTES:
@@ -101,36 +93,16 @@ def decode_event(value: bytes) -> Event:
     Raises:
         InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid or the type is unknown.
     """
-    return _decode_json(_EVENT, value)
+    return _decoded(_EVENT.decode, value)
 
 
-def decode_decision(value: bytes) -> Decision:
-    """Decode a decision from JSON, as `decode_alert` decodes an alert."""
-    return _decode_json(_DECISION, value)
-
-
-def decode_alert(value: bytes) -> Alert:
-    """Decode an alert from JSON.
+def decode_json(kind: type[_Message], value: bytes) -> _Message:
+    """Decode a message of any other kind from JSON.
 
     Raises:
-        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid.
+        InvalidMessageError: `not_json`, `invalid_id`, `invalid_time`, or `invalid_message` if another field is invalid.
     """
-    return _decode_json(_ALERT, value)
-
-
-def decode_silence(value: bytes) -> Silence:
-    """Decode a silence as `decode_alert` decodes an alert."""
-    return _decode_json(_SILENCE, value)
-
-
-def decode_label(value: bytes) -> Label:
-    """Decode a label from JSON, as `decode_alert` decodes an alert."""
-    return _decode_json(_LABEL, value)
-
-
-def decode_label_change(value: bytes) -> LabelChange:
-    """Decode the change of a label as `decode_label` decodes a label."""
-    return _decode_json(_LABEL_CHANGE, value)
+    return _decoded(msgspec.json.Decoder(kind).decode, value)
 
 
 def decode_label_request(value: bytes) -> LabelRequest:
@@ -139,7 +111,7 @@ def decode_label_request(value: bytes) -> LabelRequest:
     Raises:
         InvalidMessageError: `not_json`, `invalid_id`, or `invalid_message` if another field is invalid.
     """
-    request = _decode_json(_LABEL_REQUEST, value)
+    request = decode_json(LabelRequest, value)
     if (request.id is None) is (request.signature is None):
         raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected either $.id or $.signature")
     return request
@@ -234,9 +206,9 @@ def event_headers(event: Event | Alert | LabelChange, sent_at: datetime, tracepa
     return pairs
 
 
-def _decode_json(decoder: msgspec.json.Decoder[_Message], value: bytes) -> _Message:
+def _decoded(decode: Callable[[bytes], _Message], value: bytes) -> _Message:
     try:
-        return decoder.decode(value.removeprefix(_UTF8_BOM))
+        return decode(value.removeprefix(_UTF8_BOM))
     except msgspec.ValidationError as error:
         raise InvalidMessageError(_reason(str(error)), _detail(error)) from None
     # Invalid UTF-8 raises UnicodeDecodeError, deep nesting in an unknown field RecursionError.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import decode_silence
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.table import SILENCES
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
@@ -25,7 +25,7 @@ async def read_silences(settings: Settings, take: Take, wait_seconds: float, *, 
     """Hand over what persons have said about alerts, as `read_topic` does."""
 
     def said(record: ConsumerRecord) -> None:
-        take(record.key or b"", decode_silence(record.value) if record.value else None)
+        take(record.key or b"", decode_json(Silence, record.value) if record.value else None)
 
     await read_topic(settings, SILENCES.name, said, wait_seconds, until_end=until_end)
 

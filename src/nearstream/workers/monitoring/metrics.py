@@ -21,8 +21,9 @@ from prometheus_client.registry import Collector
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.labels.label import is_label_key
-from nearstream.schemas.topics.codec import decode_alert, decode_decision
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.judge import MatchCounts
@@ -146,14 +147,14 @@ def count_decided(_: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord
     _count_dead_letters(outgoing)
     for sent in outgoing:
         if sent.value is not None and header(sent.headers, REASON_HEADER) is None:
-            decision = decode_decision(sent.value)
+            decision = decode_json(Decision, sent.value)
             DECISIONS.labels(decision.action, decision.because).inc()
 
 
 def count_alerts(outgoing: Sequence[ProducerRecord]) -> list[Alert]:
     """Count the alerts and dead letters of a delivered batch, and return the alerts."""
     _count_dead_letters(outgoing)
-    alerts = [decode_alert(sent.value or b"") for sent in outgoing if header(sent.headers, "ce_type") == _ALERT]
+    alerts = [decode_json(Alert, sent.value or b"") for sent in outgoing if header(sent.headers, "ce_type") == _ALERT]
     for alert in alerts:
         ALERTS.labels(alert.name, alert.state).inc()
     return alerts

@@ -9,7 +9,7 @@ from nearstream.schemas.documents.document import ID_PATTERN, NAME_PATTERN, YEAR
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label, label_key, labelled_document
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_label, decode_signature, encode_json, origin_of
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_json, decode_signature, encode_json, origin_of
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matching.arriving import Arrival
@@ -72,7 +72,7 @@ def _labelling(record: ConsumerRecord) -> Labelling:
     _check_timestamp(record, "a label")
     if record.value is None:
         return Labelling(None, 0, record.timestamp_ms)
-    label = decode_label(record.value)
+    label = decode_json(Label, record.value)
     return Labelling(label.label, label.weight, record.timestamp_ms)
 
 

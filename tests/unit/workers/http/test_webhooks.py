@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.topics.codec import decode_alert
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.workers.config.webhook_targets import WebhookTarget
 from nearstream.workers.http import webhooks
 from nearstream.workers.http.webhook_payload import link_of, request_of, summary
@@ -25,7 +25,7 @@ from nearstream.workers.http.webhooks import Webhooks, is_public
 from tests.support.deployment import until
 from tests.support.webhooks import Receiver, receiving
 
-EXAMPLE = decode_alert((Path(__file__).parents[4] / "schemas/examples/alert.json").read_bytes())
+EXAMPLE = decode_json(Alert, (Path(__file__).parents[4] / "schemas/examples/alert.json").read_bytes())
 NOW = datetime.now(UTC)
 SECRET = b"a secret of sixteen bytes"
 

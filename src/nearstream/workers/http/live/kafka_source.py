@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import decode_alert
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
@@ -211,7 +212,7 @@ async def _follow_alerts(settings: Settings, feed: Feed) -> None:
     """Feed all alerts that the topic keeps, which are few, and those that come."""
 
     def take(record: ConsumerRecord) -> None:
-        feed.alarms.add(decode_alert(record.value or b""))
+        feed.alarms.add(decode_json(Alert, record.value or b""))
 
     await read_topic(settings, ALERTS.name, take, _CONNECT_SECONDS, until_end=False)
 

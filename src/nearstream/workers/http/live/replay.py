@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import decode_alert, encode_json
+from nearstream.schemas.topics.codec import decode_json, encode_json
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
@@ -141,7 +142,7 @@ class Replay:
 
     def _alert(self, sent: Sequence[ProducerRecord]) -> None:
         for record in sent:
-            self.feed.alarms.add(decode_alert(record.value or b""))
+            self.feed.alarms.add(decode_json(Alert, record.value or b""))
 
     def _arrival(self, happening: Happening) -> Arrival:
         if happening.document is None:
