@@ -23,10 +23,10 @@ from nearstream.workers.http.requests import (
     BODIES,
     HEADER_BYTES,
     HEADERS,
+    ask_again,
     give_back_body,
     is_bare_question,
     refusal,
-    too_many_requests,
 )
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.monitoring.metrics import CHECKS
@@ -144,7 +144,7 @@ def _authorization(gate: Gate) -> Middleware:
             return refusal(403, "only_bare", "expected POST /v1/check?bare=1 with a signature, for which the token is")
         if is_early:
             CHECKS.labels("rate_limited").inc()
-            return too_many_requests("rate_limited", "expected fewer requests a second with this token")
+            return ask_again(429, "rate_limited", "expected fewer requests a second with this token")
         request[ACCESS] = access
         return await handler(request)
 

@@ -14,6 +14,7 @@ from nearstream.schemas.documents.evidence import ReferenceMatch
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.counterpart import Newcomer
 from nearstream.streams.matching.details import NO_LABELS, FamilyDetails
@@ -29,13 +30,13 @@ from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.outbox import UNCONFIRMED
 from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.http.reading import (
-    is_mail,
-    is_page,
-    is_signature,
+    MAIL_TYPE,
+    SIGNATURE_TYPE,
     read_document,
     read_mail,
     read_page,
     read_signature,
+    type_of,
 )
 from nearstream.workers.http.threads import in_thread
 from nearstream.workers.http.turns import Turns
@@ -160,7 +161,7 @@ class Checker:
 
     def _reading(self, record: ConsumerRecord) -> asyncio.Future[Source]:
         """Return the record, or the document of a whole mail, which is read in a thread."""
-        if is_mail(record):
+        if type_of(record) == MAIL_TYPE:
             readers = self.large if len(record.value or b"") > _LARGE_BYTES else self.readers
             settings, key = self.deployment.settings, self.deployment.key
             return in_thread(readers, read_mail, record, key, self.html, settings.mail_content, settings.api_seconds)
@@ -170,7 +171,7 @@ class Checker:
 
     async def _check(self, reading: asyncio.Future[Source], access: Access) -> CheckAnswer:
         source = await reading
-        if isinstance(source, ConsumerRecord) and is_page(source):
+        if isinstance(source, ConsumerRecord) and type_of(source) in HTML_TYPES:
             source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
         if _bytes_of(source) > _SHORT_BYTES:  # others would wait for the one thread for such texts
             return await self._looked_up(source, access)
@@ -245,7 +246,7 @@ class Checker:
         return newcomers(signature, made.scheme, made.key, made.thresholds, access.against), text
 
     def _signature(self, source: Source, access: Access) -> tuple[Signature, str]:
-        if isinstance(source, ConsumerRecord) and is_signature(source):
+        if isinstance(source, ConsumerRecord) and type_of(source) == SIGNATURE_TYPE:
             signature = read_signature(source, self.deployment.scheme)
             access.require(signature.collection, signature.against)
             return signature, ""

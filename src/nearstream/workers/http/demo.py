@@ -19,7 +19,7 @@ from nearstream.workers.http.live.replay import Replay
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.openapi import CHECK_PATH
 from nearstream.workers.http.operator import add_operator_routes
-from nearstream.workers.http.reading import is_mail, read_document
+from nearstream.workers.http.reading import MAIL_TYPE, read_document, type_of
 from nearstream.workers.http.requests import json_response, read_record, refusal, refused_unread, status_of
 from nearstream.workers.http.silencing import add_silence_route, say_nowhere
 from nearstream.workers.pipeline.deployment import Deployment
@@ -65,7 +65,7 @@ async def _check(deployment: Deployment, replay: Replay, request: web.Request) -
         return refused
     try:
         record = await read_record(request, deployment.settings.max_value_bytes)
-        if is_mail(record):
+        if type_of(record) == MAIL_TYPE:
             return refusal(415, "unsupported_content_type", "expected a text or a JSON document in the demo")
         document = read_document(record, deployment.document_limits)
     except InvalidMessageError as error:

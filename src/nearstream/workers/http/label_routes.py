@@ -14,7 +14,7 @@ from nearstream.workers.http import openapi
 from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.members import MemberReader, NotLookedUpError
-from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
+from nearstream.workers.http.refusals import forbidden, from_another_site, named, not_looked_up, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
     any_id,
@@ -70,7 +70,7 @@ async def _unknown(request: web.Request, collection: str, name: str) -> web.Resp
     try:
         known = await request.app[_MEMBER_READER].known(collection, name)
     except NotLookedUpError:
-        return _not_looked_up()
+        return not_looked_up()
     if known[:1] == [name]:
         return None
     detail = "expected the id of a document in the index, or `expected`: true for one that will come"
@@ -109,16 +109,10 @@ async def _members(request: web.Request) -> web.Response:
     except InvalidMessageError as error:
         return refusal(400, error.reason, error.detail)
     except NotLookedUpError:
-        return _not_looked_up()
+        return not_looked_up()
     if found is None:
         return refusal(404, "unknown_document", "expected the id of a document in the index")
     return json_response(found)
-
-
-def _not_looked_up() -> web.Response:
-    response = refusal(503, "index_unavailable", "expected Redis to answer and to allow it, ask again")
-    response.headers["Retry-After"] = "1"
-    return response
 
 
 def _is_whole(text: str, most: int) -> bool:

@@ -20,13 +20,14 @@ from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.ring import Entry, Ring
+from nearstream.workers.http.refusals import forbidden, not_looked_up
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
     any_name,
+    ask_again,
     json_response,
     refusal,
-    too_many_requests,
 )
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 
@@ -105,7 +106,7 @@ async def _state(request: web.Request) -> web.Response:
     try:
         collections_of(access, asked)
     except ForbiddenError:
-        return _forbidden()
+        return forbidden()
     return json_response(_visible(request.app[_FEED].state(asked), access))
 
 
@@ -174,10 +175,10 @@ async def _from_index(
         async with asyncio.timeout(_LOOK_UP_SECONDS):
             return [await question for question in questions]
     except ForbiddenError:
-        return _forbidden()
+        return forbidden()
     except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
         log.info("a document was not looked up: %s", error)
-        return refusal(503, "index_unavailable", "expected Redis to answer and to allow it, ask again")
+        return not_looked_up()
     finally:
         for question in questions:
             question.close()  # those that were not asked
@@ -189,12 +190,12 @@ async def _events(request: web.Request) -> web.StreamResponse:
     try:
         wanted = collections_of(request[ACCESS], request.query.get("collection", ""))
     except ForbiddenError:
-        return _forbidden()
+        return forbidden()
     recent = request.query.get("recent", "0")
     if not recent.isascii() or not recent.isdigit() or len(recent) > len(str(RECENT)) or int(recent) > RECENT:
         return refusal(400, "bad_request", f"expected recent=0 to recent={RECENT}")
     if len(readers) >= READERS:
-        return too_many_requests("busy", f"expected at most {READERS} readers of events at a time")
+        return ask_again(429, "busy", f"expected at most {READERS} readers of events at a time")
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("a request is handled in a task")
@@ -278,7 +279,3 @@ async def _end_streams(app: web.Application) -> None:
         _, stuck = await asyncio.wait(waiting, timeout=1.0)
         for task in stuck:
             task.cancel()
-
-
-def _forbidden() -> web.Response:
-    return refusal(403, "collection_forbidden", "expected a collection that the token is for")

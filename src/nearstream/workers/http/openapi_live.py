@@ -2,28 +2,7 @@
 
 import msgspec
 
-from nearstream.schemas.live.details import LiveDocument, LivePair
-from nearstream.schemas.live.state import (
-    LiveDeployment,
-    LiveFamily,
-    LiveFamilyDetail,
-    LiveInput,
-    LiveLag,
-    LiveLetter,
-    LiveLetterDetail,
-    LiveLetters,
-    LiveMark,
-    LiveMember,
-    LiveNewText,
-    LiveReason,
-    LiveReplay,
-    LiveReplayRequest,
-    LiveRole,
-    LiveSetting,
-    LiveSilenceRequest,
-    LiveState,
-    LiveWorker,
-)
+from nearstream.schemas.live import details, state
 from nearstream.workers.http.openapi_parts import Json, error, header, in_path, in_query, operation, response, text
 
 PAGE_PATH, PAGE_FILE_PATH = "/", "/page/{file}"
@@ -32,24 +11,10 @@ PAIR_PATH, STATES_PATH = "/v1/pair", "/v1/document"
 LETTERS_PATH, LETTER_PATH, REPLAY_PATH = "/v1/dead-letters", "/v1/dead-letters/{id}", "/v1/replay"
 SETTINGS_PATH, SILENCES_PATH = "/v1/settings", "/v1/silences"
 
-LIVE_MESSAGES = (
-    *(
-        LiveState,
-        LiveFamilyDetail,
-        LiveFamily,
-        LiveLag,
-        LiveNewText,
-        LiveWorker,
-        LiveMark,
-        LiveMember,
-        LivePair,
-        LiveDocument,
-    ),
-    *(LiveLetters, LiveLetter, LiveReason, LiveLetterDetail, LiveReplay, LiveReplayRequest),
-    LiveSilenceRequest,
-    *(LiveDeployment, LiveRole, LiveInput, LiveSetting),
+# Each message of the page and each part of one has a name that begins so.
+LIVE_MESSAGES = tuple(
+    each for module in (state, details) for name, each in vars(module).items() if name.startswith("Live")
 )
-
 
 _REFUSED = "401 403 429 431"
 _REFUSED_WITH_BODY = "400 401 403 408 413 429 431"
@@ -63,19 +28,19 @@ def live_paths() -> Json:
             "get": operation(
                 "live",
                 "Return the last hour of the stream of events",
-                {"200": response("The last hour.", LiveState)},
+                {"200": response("The last hour.", state.LiveState)},
                 in_query("collection", "Only events of this collection."),
                 refused=_REFUSED,
             )
         },
         FAMILY_PATH: {"get": _family()},
-        PAIR_PATH: {"get": _stored("pair", "Show what two documents share", LivePair, "newer", "older")},
-        STATES_PATH: {"get": _stored("document", "Show a document with its states", LiveDocument, "id")},
+        PAIR_PATH: {"get": _stored("pair", "Show what two documents share", details.LivePair, "newer", "older")},
+        STATES_PATH: {"get": _stored("document", "Show a document with its states", details.LiveDocument, "id")},
         LETTERS_PATH: {
             "get": operation(
                 "dead_letters",
                 "Return the newest dead letters",
-                {"200": response("The newest dead letters.", LiveLetters)},
+                {"200": response("The newest dead letters.", state.LiveLetters)},
                 refused=_REFUSED,
             )
         },
@@ -83,7 +48,10 @@ def live_paths() -> Json:
             "get": operation(
                 "dead_letter",
                 "Return a dead letter with the beginning of its record",
-                {"200": response("The dead letter.", LiveLetterDetail), "404": error("It is none of the newest.")},
+                {
+                    "200": response("The dead letter.", state.LiveLetterDetail),
+                    "404": error("It is none of the newest."),
+                },
                 in_path("id", "The id of the dead letter."),
                 refused=_REFUSED,
             )
@@ -94,7 +62,7 @@ def live_paths() -> Json:
             "get": operation(
                 "settings",
                 "Return the settings of the server, and the way of a record through the topics",
-                {"200": response("Settings and roles.", LiveDeployment)},
+                {"200": response("Settings and roles.", state.LiveDeployment)},
                 refused=_REFUSED,
             )
         },
@@ -135,7 +103,7 @@ def _family() -> Json:
         "family",
         "Return a family of copies with its newest members",
         {
-            "200": response("The family.", LiveFamilyDetail),
+            "200": response("The family.", state.LiveFamilyDetail),
             "404": error("Neither the memory of the server nor the index has it."),
             "503": error("Redis does not answer."),
         },
@@ -151,10 +119,10 @@ def _silence() -> Json:
         "silence",
         "Say that an alert was seen, or keep its subject silent",
         {
-            "200": response("The last hour, with the silence.", LiveState),
+            "200": response("The last hour, with the silence.", state.LiveState),
             "503": error("Kafka has not confirmed it."),
         },
-        takes=LiveSilenceRequest,
+        takes=state.LiveSilenceRequest,
         refused=_REFUSED_WITH_BODY,
     )
 
@@ -164,11 +132,11 @@ def _replay() -> Json:
         "replay",
         "Send the records again that were refused for a reason, each once",
         {
-            "200": response("What became of them.", LiveReplay),
+            "200": response("What became of them.", state.LiveReplay),
             "409": error("The log of replays is full."),
             "503": error("Kafka or Redis does not answer, or does not allow it."),
         },
-        takes=LiveReplayRequest,
+        takes=state.LiveReplayRequest,
         refused=_REFUSED_WITH_BODY,
     )
 

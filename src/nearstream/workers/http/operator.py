@@ -14,15 +14,15 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.topology import deployment_of
+from nearstream.workers.http.refusals import for_all_only, from_another_site
 from nearstream.workers.http.requests import (
-    ACCESS,
     any_name,
+    ask_again,
     is_from_another_site,
     json_response,
     read_body,
     refusal,
     status_of,
-    too_many_requests,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
@@ -75,15 +75,15 @@ async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -
 
 
 async def _list(request: web.Request) -> web.Response:
-    return _forbidden(request) or json_response(request.app[_FEED].dead_letters())
+    return for_all_only(request) or json_response(request.app[_FEED].dead_letters())
 
 
 async def _settings(request: web.Request) -> web.Response:
-    return _forbidden(request) or json_response(deployment_of(request.app[_DEPLOYMENT], request.app[_FEED].lags))
+    return for_all_only(request) or json_response(deployment_of(request.app[_DEPLOYMENT], request.app[_FEED].lags))
 
 
 async def _show(request: web.Request) -> web.Response:
-    refused = _forbidden(request)
+    refused = for_all_only(request)
     if refused is not None:
         return refused
     detail = request.app[_FEED].letters.detail(request.match_info["id"])
@@ -93,11 +93,11 @@ async def _show(request: web.Request) -> web.Response:
 
 
 async def _replay(request: web.Request) -> web.Response:
-    refused = _forbidden(request)
+    refused = for_all_only(request)
     if refused is not None:
         return refused
     if is_from_another_site(request):
-        return refusal(403, "cross_origin", "expected no request of a page of another site")
+        return from_another_site()
     try:
         asked = msgspec.json.decode(await read_body(request, _REQUEST_BYTES), type=LiveReplayRequest)
     except InvalidMessageError as error:
@@ -105,7 +105,7 @@ async def _replay(request: web.Request) -> web.Response:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return refusal(400, "bad_request", 'expected {"reason": "...", "dry_run": true}')
     if request.app[_REPLAYING].locked():
-        return too_many_requests("busy", "expected one replay at a time")
+        return ask_again(429, "busy", "expected one replay at a time")
     async with request.app[_REPLAYING]:
         return await _replayed(request.app[_REPLAY], asked)
 
@@ -121,13 +121,3 @@ async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
     if not asked.dry_run:
         log.info("replayed dead letters of the reason %r: %d sent", asked.reason, outcome.sent)
     return json_response(LiveReplay(sent=outcome.sent, skipped=dict(outcome.skipped)))
-
-
-def _forbidden(request: web.Request) -> web.Response | None:
-    """Return the refusal of a request that may not see all collections.
-
-    A record that could not be read belongs to none.
-    """
-    if request[ACCESS].collections:
-        return refusal(403, "collection_forbidden", "expected a token for all collections")
-    return None

@@ -22,45 +22,25 @@ from nearstream.workers.mail.message import read_message
 from nearstream.workers.operations.signatures import why_not_sent
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
-_MAIL, SIGNATURE_TYPE = "message/rfc822", "application/vnd.nearstream.signature"
+MAIL_TYPE, SIGNATURE_TYPE = "message/rfc822", "application/vnd.nearstream.signature"
 _ATTACHMENTS_SHARE = 0.5  # of the time for an answer, after which no more attachments are read
-READABLE = (_MAIL, "text/plain", "application/json", *sorted(HTML_TYPES), SIGNATURE_TYPE)
+READABLE = (MAIL_TYPE, "text/plain", "application/json", *sorted(HTML_TYPES), SIGNATURE_TYPE)
 DEFAULT_TYPE = "application/json"  # of a body without a type
 
 
-def is_mail(record: ConsumerRecord) -> bool:
-    """Return whether the body of a question is a whole mail."""
-    return is_mail_type((header(record.headers, "content-type") or b"").decode("latin-1"))
+def is_readable(kind: str) -> bool:
+    """Return whether a body of this media type can be a question."""
+    return kind in READABLE or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-def is_page(record: ConsumerRecord) -> bool:
-    """Return whether the body of a question is a web page."""
-    return _media_type((header(record.headers, "content-type") or b"").decode("latin-1")) in HTML_TYPES
-
-
-def is_mail_type(content_type: str) -> bool:
-    """Return whether the value of a header Content-Type stands for a whole mail."""
-    return _media_type(content_type) == _MAIL
-
-
-def is_signature_type(content_type: str) -> bool:
-    """Return whether a header Content-Type stands for a signature."""
-    return _media_type(content_type) == SIGNATURE_TYPE
-
-
-def is_signature(record: ConsumerRecord) -> bool:
-    """Return whether the body of a question is a signature."""
-    return is_signature_type((header(record.headers, "content-type") or b"").decode("latin-1"))
-
-
-def is_readable(content_type: str) -> bool:
-    """Return whether a body with this header Content-Type can be a question."""
-    media_type = _media_type(content_type)
-    return media_type in READABLE or (media_type.startswith("application/") and media_type.endswith("+json"))
-
-
-def _media_type(content_type: str) -> str:
+def media_type(content_type: str) -> str:
+    """Return the media type in the value of a header Content-Type."""
     return content_type.partition(";")[0].strip().lower()
+
+
+def type_of(record: ConsumerRecord) -> str:
+    """Return the media type of the body of a question."""
+    return media_type((header(record.headers, "content-type") or b"").decode("latin-1"))
 
 
 def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:

@@ -5,7 +5,7 @@ from aiohttp import web
 
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.workers.http.access import ForbiddenError
-from nearstream.workers.http.requests import ACCESS, is_from_another_site, refusal
+from nearstream.workers.http.requests import ACCESS, ask_again, is_from_another_site, refusal
 
 
 def named(request: web.Request) -> str | web.Response:
@@ -24,14 +24,27 @@ def named(request: web.Request) -> str | web.Response:
 
 def unconfirmed(reason: str) -> web.Response:
     """Return the refusal of what Kafka has not confirmed."""
-    response = refusal(503, reason, "expected Kafka to confirm the record, ask again")
-    response.headers["Retry-After"] = "1"
-    return response
+    return ask_again(503, reason, "expected Kafka to confirm the record, ask again")
+
+
+def not_looked_up() -> web.Response:
+    """Return the refusal of a question to which Redis gave no answer."""
+    return ask_again(503, "index_unavailable", "expected Redis to answer and to allow it, ask again")
 
 
 def forbidden() -> web.Response:
     """Return the refusal of a collection that the token is not for."""
     return refusal(403, "collection_forbidden", "expected a collection that the token is for")
+
+
+def for_all_only(request: web.Request) -> web.Response | None:
+    """Return the refusal of a request that may not see all collections.
+
+    A record that could not be read, or a setting, belongs to none.
+    """
+    if request[ACCESS].collections:
+        return refusal(403, "collection_forbidden", "expected a token for all collections")
+    return None
 
 
 def from_another_site() -> web.Response:

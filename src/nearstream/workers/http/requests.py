@@ -13,7 +13,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.openapi import CHECK_PATH
-from nearstream.workers.http.reading import DEFAULT_TYPE, READABLE, is_mail_type, is_readable, is_signature_type
+from nearstream.workers.http.reading import DEFAULT_TYPE, MAIL_TYPE, READABLE, SIGNATURE_TYPE, is_readable, media_type
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES
@@ -60,7 +60,12 @@ def any_id(path: str) -> str:
 def is_bare_question(request: web.Request) -> bool:
     """Return whether a request asks about a signature, and wants yes or no alone."""
     is_asked = (request.method, request.path, request.query_string) == ("POST", CHECK_PATH, "bare=1")
-    return is_asked and is_signature_type(request.headers.get("Content-Type", DEFAULT_TYPE))
+    return is_asked and type_of_body(request) == SIGNATURE_TYPE
+
+
+def type_of_body(request: web.Request) -> str:
+    """Return the media type of the body of a request."""
+    return media_type(request.headers.get("Content-Type", DEFAULT_TYPE))
 
 
 def is_from_another_site(request: web.Request) -> bool:
@@ -80,7 +85,7 @@ def refused_unread(request: web.Request, value_bytes: int) -> web.Response | Non
         request: The request.
         value_bytes: Most bytes of a body that is no mail.
     """
-    if not is_readable(request.headers.get("Content-Type", DEFAULT_TYPE)):
+    if not is_readable(type_of_body(request)):
         return refusal(415, Reason.UNSUPPORTED_CONTENT_TYPE, f"expected {', '.join(READABLE)}")
     limit = _limit(request, value_bytes)
     if request.content_length is not None and request.content_length > limit:
@@ -147,10 +152,7 @@ def give_back_body(request: web.Request) -> None:
 
 def _limit(request: web.Request, value_bytes: int) -> int:
     """Return the most bytes that the body of a request may have."""
-    content_type = request.headers.get("Content-Type", DEFAULT_TYPE)
-    if is_signature_type(content_type):
-        return LINE_MAX_BYTES
-    return MESSAGE_MAX_BYTES if is_mail_type(content_type) else value_bytes
+    return {SIGNATURE_TYPE: LINE_MAX_BYTES, MAIL_TYPE: MESSAGE_MAX_BYTES}.get(type_of_body(request), value_bytes)
 
 
 def status_of(reason: Reason) -> int:
@@ -165,9 +167,9 @@ def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
     )
 
 
-def too_many_requests(error: str, detail: str) -> web.Response:
-    """Return a response that asks a client to wait."""
-    response = refusal(429, error, detail)
+def ask_again(status: int, error: str, detail: str) -> web.Response:
+    """Return a response that refuses a request for now."""
+    response = refusal(status, error, detail)
     response.headers["Retry-After"] = "1"
     return response
 

@@ -17,20 +17,21 @@ from nearstream.workers.http.access import ForbiddenError
 from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.reading import is_signature_type
+from nearstream.workers.http.reading import SIGNATURE_TYPE
 from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
     IN_USE,
     SECURITY_HEADERS,
     any_id,
+    ask_again,
     is_from_another_site,
     json_response,
     read_record,
     refusal,
     refused_unread,
     status_of,
-    too_many_requests,
+    type_of_body,
 )
 from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
@@ -111,9 +112,7 @@ def _bare(answer: CheckAnswer) -> web.Response:
     """Return yes or no, or that there is no answer."""
     if not answer.degraded:
         return json_response(BareAnswer(related=answer.match is not None or bool(answer.references)))
-    response = refusal(503, answer.reason, "expected Redis to answer in time, ask again")
-    response.headers["Retry-After"] = "1"
-    return response
+    return ask_again(503, answer.reason, "expected Redis to answer in time, ask again")
 
 
 async def _before_body(request: web.Request) -> web.Response | None:
@@ -131,7 +130,7 @@ def _refused_unread(request: web.Request) -> web.Response | None:
     for name in ("learn", "bare"):
         if request.query.get(name, "0") not in ("0", "1"):
             return refusal(400, "bad_request", f"expected {name}=0 or {name}=1")
-    if request.query.get("learn") == "1" and is_signature_type(request.headers.get("Content-Type", "")):
+    if request.query.get("learn") == "1" and type_of_body(request) == SIGNATURE_TYPE:
         return refusal(400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`")
     if "learn" in request.query and is_from_another_site(request):
         return from_another_site()
@@ -143,7 +142,7 @@ def _refused_unread(request: web.Request) -> web.Response | None:
 
 def _busy() -> web.Response:
     CHECKS.labels("busy").inc()
-    return too_many_requests("busy", f"expected at most {AT_ONCE} requests at a time")
+    return ask_again(429, "busy", f"expected at most {AT_ONCE} requests at a time")
 
 
 async def _skip(request: web.Request) -> web.Response:

@@ -16,9 +16,8 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
-from nearstream.workers.http.refusals import from_another_site, unconfirmed
+from nearstream.workers.http.refusals import for_all_only, from_another_site, unconfirmed
 from nearstream.workers.http.requests import (
-    ACCESS,
     is_from_another_site,
     json_response,
     read_body,
@@ -65,8 +64,9 @@ async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
 
 
 async def _silence(request: web.Request) -> web.Response:
-    if request[ACCESS].collections:
-        return refusal(403, "collection_forbidden", "expected a token for all collections")
+    refused = for_all_only(request)
+    if refused is not None:
+        return refused
     if is_from_another_site(request):
         return from_another_site()
     try:
