@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults servers sinks soak simulate chart docs sbom release installs fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test faults servers sinks soak simulate chart contract docs sbom release installs fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -44,6 +44,10 @@ simulate: .venv/installed-test ## play the protocol of matching under an adversa
 
 chart: .venv/installed-test ## lint and render the Helm chart, and check what it makes against the schemas of its kinds
 	@$(BIN)/pytest tests/project/test_chart.py -q -n 0 -m "chart or not chart" -o timeout=1800
+
+contract: .venv/installed-test ## write anew what is made of messages: their schemas, AsyncAPI, OpenAPI, example events
+	@$(BIN)/nearstream topics --schemas schemas/published/v1 --asyncapi schemas/published/asyncapi.json
+	@$(BIN)/python -m tests.support.event_examples
 
 docs: .venv/installed-test ## build the documentation site in build/site, and check that a broken link ends the build
 	@$(BIN)/python -m tests.devstack.site

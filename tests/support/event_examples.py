@@ -1,6 +1,6 @@
 """Make the example events in schemas/examples as a deployment with default settings makes them.
 
-`python -m tests.support.event_examples` writes them anew, after a change of the scheme or of what an event says.
+`make contract` writes them anew, and docs/openapi.json, after a change of the scheme or of what a message says.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
+from nearstream.workers.http.openapi import description
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "schemas/examples"
@@ -110,3 +111,4 @@ def _time(at: str) -> datetime:
 if __name__ == "__main__":
     for name, content in made().items():
         (EXAMPLES / name).write_bytes(content)
+    (ROOT / "docs/openapi.json").write_text(json.dumps(description(), indent=1) + "\n")

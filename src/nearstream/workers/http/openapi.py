@@ -104,7 +104,7 @@ def _schemas() -> Json:
         schema["required"] = list(schema["properties"])
         for field in schema["properties"].values():
             field.pop("default", None)
-    return schemas
+    return dict(sorted(schemas.items()))
 
 
 def _check() -> Json:

@@ -18,7 +18,6 @@ from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded
-from nearstream.workers.pipeline.sign import parse_document
 
 SAMPLE_MAX = 2_000  # documents that are compared with each other
 SAMPLED_BYTES = 131_072  # of the largest document of a sample
@@ -183,10 +182,9 @@ def _drawn(items: Iterable[Item | Refused]) -> Iterator[Item]:
 
 def _signed(job: Embedded, item: Item, scheme: Scheme, key: HashKey) -> _Signed | None:
     try:
-        parsed = parse_document(item.record, job.limits)
-        if isinstance(parsed, Removal):
+        unsigned = job.read(item.record)
+        if isinstance(unsigned, Removal):
             return None
-        unsigned = job.pages.with_text(parsed)
         signature = job.signer.sign(*unsigned)
     except InvalidMessageError:
         return None
