@@ -19,7 +19,7 @@ from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice, choose
 from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.relations import describe
-from nearstream.streams.store.messages import Entry, FamilyView, Join, Joined, View
+from nearstream.streams.store.messages import Entry, FamilyView, Join, View
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 from nearstream.workers.pipeline import faust_runtime
@@ -151,7 +151,7 @@ def count_to_two() -> None:
     """Give every member of a family but the founder the ordinal 2."""
     join = Store.join
 
-    async def counting(self: Store, batch: Sequence[Join]) -> list[Joined]:
+    async def counting(self: Store, batch: Sequence[Join]) -> list[FamilyView]:
         return [answer._replace(ordinal=min(2, answer.ordinal)) for answer in await join(self, batch)]
 
     replace_part(Store, "join", counting)

@@ -12,7 +12,7 @@ from nearstream.streams.matching.protocol.meeting import Meeting
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.families import Family
-from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, Join, Joined, Proposal
+from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Proposal
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 from nearstream.streams.store.store import Call, Store
@@ -218,7 +218,7 @@ class DecisionsChange(Part):
 
 
 class _CountsAlways(Family):
-    def join(self, join: Join, now_ms: int) -> Joined:
+    def join(self, join: Join, now_ms: int) -> FamilyView:
         self.ordinals.pop(join.number, None)
         return super().join(join, now_ms)
 
@@ -226,7 +226,7 @@ class _CountsAlways(Family):
 class JoinsCountTwice(Part):
     """To join again counts again."""
 
-    def _join(self, join: Join) -> Joined:
+    def _join(self, join: Join) -> FamilyView:
         if join.founder in self.families:
             self.families[join.founder].__class__ = _CountsAlways
         return super()._join(join)

@@ -14,7 +14,7 @@ from nearstream.streams.store.limits import (
     WEEK_MS,
     WINDOWS_MS,
 )
-from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join, Joined
+from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join
 
 
 def hour_start(now_ms: int) -> int:
@@ -104,7 +104,7 @@ class Family:
         sites = self._count_sites(ordinal)
         return FamilyView(self.representative, self.is_bare, ordinal, self.family_id, self.first_seen_ms, sites)
 
-    def join(self, join: Join, now_ms: int) -> Joined:
+    def join(self, join: Join, now_ms: int) -> FamilyView:
         """Count a member once."""
         number = join.number
         if not self.family_id:
@@ -127,10 +127,7 @@ class Family:
             self.leave(number)
         elif number not in self.left:
             self._represent(number, is_full=join.is_full)
-        new = tuple(self._links.get(link, number) == number for link in links)
-        ordinal = self.ordinals[number]
-        sites = self._count_sites(ordinal)
-        return Joined(ordinal, new, self.representative, self.is_bare, self.family_id, self.first_seen_ms, sites)
+        return self.view(number)._replace(new_links=tuple(self._links.get(link, number) == number for link in links))
 
     def leave(self, number: int) -> int:
         """Note that a member has died, also before it joins, and return who represents the family."""

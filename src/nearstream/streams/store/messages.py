@@ -7,7 +7,7 @@ idempotent. None of them looks at a text. `registration.py` has the first messag
     Query → View, FamilyView                at the home of another state: what was decided about it
     Note → Noted                            at the home of an undecided state: that another one goes on without it
     Proposal → Decided                      at the home of the document: its decision, made once
-    Join, Leave → Joined                    at the home of a founder: who belongs to its family
+    Join, Leave → FamilyView                at the home of a founder: who belongs to its family
     Keep, Shortened                         there, and at the home of a copy: equal parts of records are stored once
 """
 
@@ -55,10 +55,11 @@ class FamilyView(NamedTuple):
     Attributes:
         representative: The state that represents it, 0 if none lives.
         is_bare: The representative may be in few buckets.
-        ordinal: The place of the asker in the order of joining, 0 if it has not joined.
+        ordinal: The place of the asker in the order of joining, 0 if it has not joined. The founder has 1.
         family_id: 16 bytes.
         first_seen_ms: When the founder was observed.
         sites: Distinct sites of those who had joined when the asker did, at most `SITES_CAP`. 0: it has not joined.
+        new_links: Of the answer to a join: for each link, whether no other member had it before.
     """
 
     representative: int
@@ -67,6 +68,7 @@ class FamilyView(NamedTuple):
     family_id: bytes
     first_seen_ms: int
     sites: int = 0
+    new_links: tuple[bool, ...] = ()
 
 
 class View(NamedTuple):
@@ -186,28 +188,6 @@ class Join(NamedTuple):
     now_ms: int = 0
     site: bytes = b""
     first_site: bytes = b""
-
-
-class Joined(NamedTuple):
-    """The answer to a join.
-
-    Attributes:
-        ordinal: Place of the member in the order of joining. The founder has 1.
-        new_links: For each link, whether no other member had it before.
-        representative: Who represents the family now, 0 if nobody does.
-        is_bare: The representative may be in few buckets.
-        family_id: 16 bytes.
-        first_seen_ms: When the founder was observed.
-        sites: Distinct sites of those who had joined when the member did, at most `SITES_CAP`.
-    """
-
-    ordinal: int
-    new_links: tuple[bool, ...]
-    representative: int
-    is_bare: bool
-    family_id: bytes
-    first_seen_ms: int
-    sites: int = 0
 
 
 class Leave(NamedTuple):

@@ -14,8 +14,8 @@ from nearstream.streams.store.messages import (
     Cover,
     Decided,
     Entry,
+    FamilyView,
     Join,
-    Joined,
     Keep,
     Leave,
     Mark,
@@ -159,11 +159,11 @@ class Part:
     def _has_expired(self, since_ms: int) -> bool:
         return 0 < self._retention_ms < self.history.now_ms - since_ms
 
-    def join(self, batch: Sequence[Join]) -> list[Joined]:
+    def join(self, batch: Sequence[Join]) -> list[FamilyView]:
         """Count members once, and say who represents their families."""
         return [self._join(join) for join in batch]
 
-    def _join(self, join: Join) -> Joined:
+    def _join(self, join: Join) -> FamilyView:
         self.history.advance(join.now_ms)
         answer = self._family(join.founder).join(join, self.history.now_ms)
         if self.families[join.founder].last_ms == self.history.now_ms:

@@ -11,8 +11,8 @@ from nearstream.streams.store.messages import (
     Cover,
     Decided,
     Entry,
+    FamilyView,
     Join,
-    Joined,
     Keep,
     Leave,
     Mark,
@@ -161,7 +161,7 @@ class Store:
         """Record decisions."""
         return await self._at_home("decide", batch)
 
-    async def join(self, batch: Sequence[Join]) -> list[Joined]:
+    async def join(self, batch: Sequence[Join]) -> list[FamilyView]:
         """Count members once, and say who represents their families."""
         return await self._scatter("join", batch, [self.shape.home(join.founder) for join in batch], _number)
 

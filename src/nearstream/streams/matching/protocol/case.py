@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from nearstream.streams.matching.protocol.decision import Decision
 from nearstream.streams.matching.protocol.tally import Shared
-from nearstream.streams.store.messages import Joined
+from nearstream.streams.store.messages import FamilyView
 from nearstream.streams.store.registration import Registered
 
 
@@ -62,7 +62,7 @@ class Case:
         decision: What is decided about it.
         is_restated: It was decided before.
         is_gone: It was removed meanwhile.
-        joined: Its place in its family. None: it founded one that nobody has joined.
+        joined: Its family, with its place there. None: it founded one that nobody has joined.
         late: Related states that it has not met before it was decided.
     """
 
@@ -92,7 +92,7 @@ class Case:
     decision: Decision | None = None
     is_restated: bool = False
     is_gone: bool = False
-    joined: Joined | None = None
+    joined: FamilyView | None = None
     late: list[Compared] = field(default_factory=list)
 
     @property

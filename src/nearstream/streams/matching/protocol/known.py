@@ -5,7 +5,7 @@ from collections.abc import Iterator, MutableMapping
 
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.decision import founder_of, pack_decision
-from nearstream.streams.store.messages import FamilyView, Joined, View
+from nearstream.streams.store.messages import FamilyView, View
 
 
 class Known:
@@ -60,9 +60,3 @@ class Known:
             if view.decision is not None and not view.is_dead:
                 found[founder_of(view.decision)].append(number)
         return found
-
-    def joined(self, founder: int, answer: Joined) -> None:
-        """Note what a home said about its family."""
-        self.families[founder] = FamilyView(
-            answer.representative, answer.is_bare, 0, answer.family_id, answer.first_seen_ms
-        )

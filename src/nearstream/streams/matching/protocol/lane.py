@@ -243,7 +243,7 @@ class Lane:
         heirs = []
         for (case, join), answer in zip(needed, answers, strict=True):
             case.joined = answer
-            known.joined(join.founder, answer)
+            known.families[join.founder] = answer
             if case.left and answer.representative == case.number:
                 heirs.append(case)
         await self._become_full(heirs, known)

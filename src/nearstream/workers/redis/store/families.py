@@ -5,7 +5,7 @@ from struct import Struct
 
 from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.streams.store.families import Growth
-from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Joined, Keep, Leave, Mark, Measure
+from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Keep, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.server.layout import (
     FAMILY_FORMAT,
@@ -41,18 +41,16 @@ def unpack_family(
         now_ms: The time of the slot.
         sites: Of those who had joined when the asker did.
     """
-    identity, first_seen, representative, is_bare, last, _ = _FAMILY.unpack_from(packed)
-    if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(last):
+    if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(_FAMILY.unpack_from(packed)[4]):
         return None
+    return _view(packed, 0 if score is None or float(score) == LEFT_FIRST else abs(int(float(score))), sites)
+
+
+def _view(packed: bytes, ordinal: int, sites: int) -> FamilyView:
+    identity, first_seen, representative, is_bare, _, _ = _FAMILY.unpack_from(packed)
     has_id = any(identity)
-    return FamilyView(
-        _int(representative),
-        bool(is_bare),
-        0 if score is None or float(score) == LEFT_FIRST else abs(int(float(score))),
-        identity if has_id else b"",
-        _int(first_seen) - TIME_SHIFT if has_id else 0,
-        sites,
-    )
+    first_seen_ms = _int(first_seen) - TIME_SHIFT if has_id else 0
+    return FamilyView(_int(representative), bool(is_bare), ordinal, identity if has_id else b"", first_seen_ms, sites)
 
 
 def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packed:
@@ -80,20 +78,12 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
     return list(keys), items
 
 
-def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes) -> Joined:
+def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes) -> FamilyView:
     """Return the answer to a join."""
-    identity, first_seen, representative, is_bare, _, _ = _FAMILY.unpack_from(answer)
     sites_at = _FAMILY.size + _ORDINAL_BYTES
     links_at = sites_at + _SITES_BYTES
-    return Joined(
-        _int(answer[_FAMILY.size : sites_at]),
-        tuple(one == ord("1") for one in answer[links_at:]),
-        _int(representative),
-        bool(is_bare),
-        identity,
-        _int(first_seen) - TIME_SHIFT,
-        _int(answer[sites_at:links_at]),
-    )
+    view = _view(answer, _int(answer[_FAMILY.size : sites_at]), _int(answer[sites_at:links_at]))
+    return view._replace(new_links=tuple(one == ord("1") for one in answer[links_at:]))
 
 
 def pack_leaves(layout: StoreLayout, tag: bytes, batch: Sequence[Leave]) -> _Packed:
