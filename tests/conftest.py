@@ -18,7 +18,8 @@ import pytest
 from hypothesis import settings
 from xdist.workermanage import WorkerController
 
-from tests.devstack.server import LocalServer, StackUnavailableError, end_with_parent
+from tests.devstack.kafka import kafka_server
+from tests.devstack.server import LocalServer, StackUnavailableError, end_with_parent, running
 from tests.devstack.stack import started_stack
 from tests.support.cluster import redis_cluster
 from tests.support.dealing import dealt, keep_durations, known_durations
@@ -30,6 +31,7 @@ settings.register_profile("busy machine", deadline=None)  # an example may wait 
 settings.load_profile("busy machine")
 
 
+_OBJECTS = 50_000  # that are made before the garbage collector looks at them
 _LISTED = 8  # failed tests that a run names at its end
 _TAKEN: Counter[str] = Counter()  # seconds by test
 
@@ -84,7 +86,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
     To prepare a file of tests for its assertions takes longer than all else of its import, and the result is kept in a
     file. So each is prepared once, where all processes would do so at the same time. The garbage collector looks at no
-    test while they are collected, and at none of them later, because they live as long as their process.
+    test while they are collected, and at none of them later, because they live as long as their process. What tests
+    make it looks at seldom, since at the usual threshold that takes a tenth of the time of those which match documents.
     """
     gc.disable()
     given = getattr(session.config, "workerinput", None)
@@ -98,6 +101,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_OBJECTS)
         gc.enable()
 
 
@@ -161,6 +165,20 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     with started_stack(redis=False) as stack:
         yield stack.kafka
+
+
+@pytest.fixture(scope="module")
+def _own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    with running(kafka_server(tmp_path_factory.mktemp("kafka"))) as server:
+        yield server
+
+
+@pytest.fixture
+def broker(_own_broker: LocalServer) -> Iterator[LocalServer]:
+    """Return a broker that a test may freeze or kill. The tests of a module share it, and find it running."""
+    yield _own_broker
+    _own_broker.resume()
+    _own_broker.start()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Distances of short texts in which a few words differ lie in their band, whatever the edits are."""
 
+from functools import cache
 from random import Random
 
 import pytest
@@ -7,13 +8,16 @@ import pytest
 from benchmarks.quality import few_edits
 from benchmarks.texts import originals
 
-KNOWN = few_edits.Vocabulary.of(originals())
+
+@cache
+def known() -> few_edits.Vocabulary:
+    return few_edits.Vocabulary.of(originals())
 
 
 @pytest.mark.parametrize("kind", few_edits.KINDS)
 def test_as_many_words_are_edited_as_are_asked_for(kind: str) -> None:
     text = [f"word{letter}" for letter in "abcdefghij"]
-    one, other = few_edits.edited(Random(1), text, kind, 3, KNOWN)
+    one, other = few_edits.edited(Random(1), text, kind, 3, known())
     of_both = zip(one.split(), other.split(), strict=False)
     assert one == other or kind == "an inserted word" or 1 <= sum(a != b for a, b in of_both) <= 3
 

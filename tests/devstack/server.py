@@ -33,9 +33,16 @@ class StackUnavailableError(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct loopback ports on which nothing listens now."""
+    """Return distinct loopback ports on which nothing listens now.
+
+    Each process of a parallel run of tests has ports of its own, so that no other one takes a port between here and the
+    start of its server, or while that server is away.
+    """
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % processes
+    ours = PORTS[number::processes]
     ports: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
+    for port in random.sample(ours, len(ours)):
         if len(ports) == count:
             break
         with socket.socket() as probe:

@@ -2,7 +2,7 @@
 
 import copy
 import json
-import subprocess
+import os
 import sys
 import tomllib
 from collections.abc import Callable
@@ -42,6 +42,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.acls import needed
 from nearstream.workers.pipeline.sign import signature_record
 from tests.devstack.npm import npm_packages
+from tests.support.forking import finished
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS, EXAMPLES, RELEASED = (ROOT / "schemas" / name for name in ("published/v1", "examples", "published/released"))
@@ -83,8 +84,8 @@ def official_schema() -> Json:
 def test_the_command_writes_the_committed_files(tmp_path: Path) -> None:
     schemas, asyncapi = tmp_path / "made/v1", tmp_path / "asyncapi.json"
     command = [sys.executable, "-m", "nearstream", "topics", "--schemas", str(schemas), "--asyncapi", str(asyncapi)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = finished(command, os.environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert {path.name: path.read_text() for path in schemas.iterdir()} == {
         path.name: path.read_text() for path in SCHEMAS.iterdir()
     }
@@ -95,9 +96,9 @@ def test_the_command_writes_the_committed_files(tmp_path: Path) -> None:
 
 def test_the_command_writes_nothing_beside_an_action(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nearstream", "topics", "create", "--schemas", str(tmp_path / "made")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = finished(command, os.environ)
     assert done.returncode == 2
-    assert "--schemas, --asyncapi, --connect and --register go without an action" in done.stderr
+    assert b"--schemas, --asyncapi, --connect and --register go without an action" in done.stderr
     assert not (tmp_path / "made").exists()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.devstack.server import free_ports
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed
+from tests.support.forking import write_program
 
 ROOT = Path(__file__).parents[2]
 # Other pages have commands that need Docker, or promtool, which `test_prometheus.py` runs.
@@ -124,10 +125,11 @@ def given(folder: Path) -> None:
 def run(deployment: LocalDeployment, page: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the commands of a page, and end every process that they have started."""
     (port,) = free_ports(1)
-    address = f"127.0.0.1:{port}"
+    address, programs = f"127.0.0.1:{port}", deployment.logs / "programs"
+    programs.mkdir()
     environment = deployment.environment | {
         "NEARSTREAM_API": address,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     if page == "double-blind":  # both sides have the key before they begin
         environment["NEARSTREAM_HASH_KEY_FILE"] = str(folder / "shared.key")
@@ -141,7 +143,8 @@ def run(deployment: LocalDeployment, page: str, folder: Path) -> subprocess.Comp
             stdin=subprocess.DEVNULL,
             stdout=told,
             stderr=told,
-            start_new_session=True,
+            pass_fds=[write_program(programs)],
+            process_group=0,
         )
         try:
             code = process.wait(WITHIN_SECONDS)

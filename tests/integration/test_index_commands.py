@@ -26,6 +26,7 @@ from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
+from tests.support.forking import started
 
 STANDARD = TEXTS[0]
 
@@ -161,14 +162,12 @@ async def _build_in_two_goes(new: LocalDeployment, documents: int) -> None:
     assert (refused.returncode, b"another rebuild" in refused.stderr) == (1, True)
     await held.close()
     probe = await RedisIndex.open(_address(new), partitions=SIGNATURES.partitions, may_create=False)
-    command = (sys.executable, "-m", "nearstream", "index", "build")
-    building = await asyncio.create_subprocess_exec(*command, env=new.environment)
+    building = started([sys.executable, "-m", "nearstream", "index", "build"], new.environment)
     while not await probe.checkpoints():
-        assert building.returncode is None
+        assert building.poll() is None
         await asyncio.sleep(0)
     building.send_signal(signal.SIGINT)
-    async with asyncio.timeout(60):
-        assert await building.wait() == Exit.INTERRUPTED
+    assert await asyncio.to_thread(building.wait, 60) == Exit.INTERRUPTED
     await probe.close()
     done = new.run("index", "build")
     assert done.returncode == 0, done.stderr

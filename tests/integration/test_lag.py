@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,8 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from tests.devstack.kafka import kafka_server, tool
-from tests.devstack.server import LocalServer, running
+from tests.devstack.kafka import tool
+from tests.devstack.server import LocalServer
 from tests.support.deployment import DOCUMENT_PARTITIONS, LocalDeployment, deployed, until
 
 AGE_SECONDS = 600
@@ -113,13 +113,6 @@ async def test_nothing_waits_behind_the_marker_of_a_transaction(kafka: str, redi
         async with lag_reader(deployment.settings, 10.0) as read_lag:
             row = _of(await read_lag(), topic)[0]
         assert (row.committed, row.end, row.records, row.seconds) == (1, 2, 0, None)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """Start a broker for a single test."""
-    with running(kafka_server(tmp_path / "kafka")) as server:
-        yield server
 
 
 async def test_lag_is_told_again_once_the_broker_is_back(broker: LocalServer, redis_url: str, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Documents that the HTTP API hands to the workers: to be learned, or removed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.message import EmailMessage
 from pathlib import Path
@@ -10,8 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from nearstream.schemas.topics.table import DOCUMENTS
-from tests.devstack.kafka import kafka_server
-from tests.devstack.server import LocalServer, running
+from tests.devstack.server import LocalServer
 from tests.support.api import HASTY_SECONDS, Api, served
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
@@ -19,13 +18,6 @@ TEXT, OTHER = TEXTS[0], TEXTS[5]
 NEAR = TEXT.replace(" the ", " each ", 1)
 NOBODY = "127.0.0.1:1"
 HASTY = {"api_seconds": str(HASTY_SECONDS)}
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """Start a broker for a single test, which may freeze it."""
-    with running(kafka_server(tmp_path / "kafka")) as server:
-        yield server
 
 
 @asynccontextmanager

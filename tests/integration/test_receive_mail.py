@@ -5,7 +5,7 @@ import http.client
 import json
 import re
 import smtplib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from nearstream.workers.operations.receive_mail import receiving
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.devstack.debian import unpacked
 from tests.devstack.exim import exim_server
-from tests.devstack.kafka import kafka_server
 from tests.devstack.maddy import maddy_server
 from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
@@ -29,13 +28,6 @@ from tests.support.mail import CAMPAIGN, campaign_mail, command, log_says, sink,
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy/mail"
 SETTINGS = {"profile": "mail", "hash_key": "k" * 32}
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """Start a broker for a single test, which may stop it."""
-    with running(kafka_server(tmp_path / "kafka")) as server:
-        yield server
 
 
 @asynccontextmanager

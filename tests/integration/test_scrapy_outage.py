@@ -14,8 +14,7 @@ import pytest
 
 from nearstream.schemas.documents.record import header
 from nearstream.schemas.topics.table import DOCUMENTS
-from tests.devstack.kafka import kafka_server
-from tests.devstack.server import LocalServer, free_ports, running
+from tests.devstack.server import LocalServer, free_ports
 from tests.support.deployment import LocalDeployment, deployed, until
 
 PAGES, BEFORE = 40, 10
@@ -77,12 +76,6 @@ def site() -> Iterator[tuple[str, set[str]]]:
         finally:
             server.shutdown()
             thread.join()
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    with running(kafka_server(tmp_path_factory.mktemp("kafka"))) as server:
-        yield server
 
 
 @contextmanager

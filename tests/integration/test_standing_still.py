@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from nearstream.workers.redis.kept.worker_states import (
     say_state,
     worker_states,
 )
-from tests.devstack.kafka import kafka_server
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.api import served
@@ -32,13 +31,6 @@ from tests.support.mail import command
 
 WITHIN_SECONDS = 30.0  # it takes two, and on a busy machine more, but clients of Kafka alone need 40
 HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since_ms=1, why="4 dead letters in a row")
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """Start a broker for a single test, which may stop it."""
-    with running(kafka_server(tmp_path / "kafka")) as server:
-        yield server
 
 
 @asynccontextmanager

@@ -13,16 +13,9 @@ from pathlib import Path
 import pytest
 
 from nearstream.workers.config.exit_codes import Exit
-from tests.devstack.kafka import kafka_server
-from tests.devstack.server import LocalServer, free_ports, running
+from tests.devstack.server import LocalServer, free_ports
+from tests.support import forking
 from tests.support.deployment import PATIENT_SECONDS, deployed, until
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[LocalServer]:
-    """Start a broker for a single test, which may stop it."""
-    with running(kafka_server(tmp_path / "kafka")) as server:
-        yield server
 
 
 @dataclass(frozen=True)
@@ -60,12 +53,16 @@ class Started:
 
 
 @contextmanager
-def started(folder: Path, environment: dict[str, str]) -> Iterator[Started]:
+def started(folder: Path, environment: dict[str, str], *, loads: bool = False) -> Iterator[Started]:
+    """Start a worker, which has imported everything already unless it shall take its time."""
     (folder / "temporary").mkdir(parents=True)
     given = {**environment, "TMPDIR": str(folder / "temporary")}
     with (folder / "log").open("wb") as log:
         command = [sys.executable, "-m", "nearstream", "worker", "--timeout", "20"]
-        process = subprocess.Popen(command, env=given, cwd=folder, stdout=log, stderr=log)
+        if loads:
+            process = subprocess.Popen(command, env=given, cwd=folder, stdout=log, stderr=log)
+        else:
+            process = forking.started(command, given, stdout=log, stderr=log, folder=folder)
     try:
         yield Started(process, folder)
     finally:
@@ -107,7 +104,7 @@ async def test_a_worker_stops_when_asked_while_it_loads_and_while_it_joins(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        with started(tmp_path / "loads", deployment.environment) as worker:
+        with started(tmp_path / "loads", deployment.environment, loads=True) as worker:
             await until(lambda: _catches_sigterm(worker.process.pid))
             assert await worker.end() == Exit.OK
         for moment in ("settings: ", "revoked: ", "assigned: "):
@@ -137,7 +134,7 @@ async def test_a_broker_that_goes_away_before_a_worker_joins_is_named(
 ) -> None:
     """The worker crashes, whether or not its probe has seen the outage before."""
     async with deployed(broker.address, redis_url, tmp_path) as deployment:
-        with started(tmp_path / "worker", deployment.environment) as worker:
+        with started(tmp_path / "worker", deployment.environment, loads=True) as worker:
             await worker.logged("settings: ")
             if is_noticed:
                 await asyncio.to_thread(broker.pause)

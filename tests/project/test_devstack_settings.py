@@ -49,6 +49,18 @@ def test_free_ports_are_distinct_and_below_those_of_outgoing_connections() -> No
     assert set(ports) <= set(PORTS)
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+def test_processes_of_a_parallel_run_have_ports_of_their_own(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", str(processes))
+    parts = []
+    for number in range(processes + 1):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
+        parts.append(set(free_ports(300)))
+    *parts, replacement = parts  # xdist numbers on where it replaces a process that has crashed
+    assert len(set().union(*parts)) == 300 * processes
+    assert all(replacement.isdisjoint(part) for part in parts[1:])
+
+
 def test_kafka_runs_in_half_a_gibibyte_with_its_own_settings_and_log_format() -> None:
     command = command_line("java", Path("/jars"), Path("/k"), QUICK_START)
     assert command[0] == "java"

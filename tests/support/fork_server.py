@@ -1,7 +1,8 @@
 """Run programs in forks of this process, which has imported what they need: `python -m tests.support.fork_server FD`.
 
-FD is a socket. Each message on it asks for one process: its module with the arguments and its environment as JSON, and
-the files that are its standard input, output and error, and where its pid and its exit status are written.
+FD is a socket. Each message on it asks for one process: its module with the arguments, its environment, its folder and
+its process group (0: that of this process) as JSON, and the files that are its standard input, output and error, and
+where its pid and its exit status are written.
 """
 
 import atexit
@@ -14,9 +15,10 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tests.devstack.server import end_with_parent
 from tests.support.commands import ROOMS
@@ -71,7 +73,7 @@ def serve(control: socket.socket) -> list[str]:
         _forget_ended()
 
 
-def _forked(asked: dict[str, list[str]], files: list[int]) -> list[str]:
+def _forked(asked: dict[str, Any], files: list[int]) -> list[str]:
     """Fork once more, into a program and a process that waits for its end."""
     *streams, status = files
     tie = end_with_parent()
@@ -86,7 +88,12 @@ def _forked(asked: dict[str, list[str]], files: list[int]) -> list[str]:
     os.environ.clear()
     for line in asked["environment"]:
         name, _, os.environ[name] = line.partition("=")
-    return asked["arguments"]
+    os.chdir(asked["folder"])
+    if asked["group"]:
+        os.setpgid(0, asked["group"])
+    tempfile.tempdir = None  # `TMPDIR` is read when the first file is made
+    arguments: list[str] = asked["arguments"]
+    return arguments
 
 
 def _report(program: int, streams: list[int], status: int) -> NoReturn:

@@ -10,15 +10,17 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import IO, Any
 
 from tests.support.fork_server import MESSAGE_BYTES, NUMBER
 
 File = int | IO[Any] | None
 # Variables that our programs read when they run, so a fork may be given other values than the server was.
-_READ_LATE = ("NEARSTREAM_", "PYTEST_CURRENT_TEST")
+_READ_LATE = ("NEARSTREAM_", "PYTEST_CURRENT_TEST", "TMPDIR")
 # Programs that change nothing before their imports, as one without the C code does.
 _PROGRAMS = ("nearstream", "tests.fault.entry", "tests.fault.wrong_loops")
+_CLIENT = Path(__file__).with_name("fork_client.py")
 _STARTING = threading.Lock()
 
 
@@ -28,14 +30,15 @@ def started(
     stdin: File = None,
     stdout: File = None,
     stderr: File = None,
+    folder: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a command that begins with a Python and `-m`.
+    """Start a command that begins with a Python and `-m`, by default in the folder of this process.
 
-    It is forked if that gives the process that a start would give: a program of ours, with this Python in this folder,
-    and an environment that differs only in what is read after the imports.
+    It is forked if that gives the process that a start would give: a program of ours, with this Python, and an
+    environment that differs only in what is read after the imports.
     """
     kind = _Forked if _is_forkable(command, environment) else subprocess.Popen
-    return kind(list(command), env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr)
+    return kind(list(command), env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder)
 
 
 def finished(
@@ -64,10 +67,12 @@ class _Forked(subprocess.Popen[bytes]):
 
     def _execute_child(self, args: Sequence[str], *given: Any) -> None:  # noqa: ANN401 - as `Popen`
         """Ask the server for the process, where `Popen` would fork and execute."""
-        environment, pipes = given[5], given[9:15]
+        folder, environment, pipes = given[4], given[5], given[9:15]
         message = {
             "arguments": list(args[2:]),
             "environment": [f"{name}={text}" for name, text in environment.items()],
+            "folder": str(folder or os.getcwd()),
+            "group": 0,
         }
         streams = [number if file == -1 else file for number, file in enumerate((pipes[0], pipes[3], pipes[5]))]
         self._status, theirs = socket.socketpair()
@@ -101,9 +106,21 @@ class _Forked(subprocess.Popen[bytes]):
         return number
 
 
+def write_program(folder: Path) -> int:
+    """Write a program `nearstream` for shells, which forks too, and return the file that a shell has to pass on to it.
+
+    What it starts belongs to its process group, so the shell has to be in the session of this process.
+    """
+    server = _server().fileno()
+    program = folder / "nearstream"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {_CLIENT} {server} nearstream "$@"\n')
+    program.chmod(0o755)
+    return server
+
+
 @cache
-def _start() -> tuple[socket.socket, str, dict[str, str]]:
-    """Start the server, and return the socket that it reads, its folder and its environment."""
+def _start() -> tuple[socket.socket, dict[str, str]]:
+    """Start the server, and return the socket that it reads and its environment."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     environment = dict(os.environ)
     with theirs:
@@ -120,7 +137,7 @@ def _start() -> tuple[socket.socket, str, dict[str, str]]:
         server.communicate()
 
     atexit.register(end)
-    return ours, os.getcwd(), environment
+    return ours, environment
 
 
 def _server() -> socket.socket:
@@ -132,8 +149,8 @@ def _is_forkable(command: Sequence[str], environment: Mapping[str, str]) -> bool
     if not is_ours or sys.platform != "linux":
         return False
     with _STARTING:
-        _, folder, theirs = _start()
-    return folder == os.getcwd() and _read_early(environment) == _read_early(theirs)
+        _, theirs = _start()
+    return _read_early(environment) == _read_early(theirs)
 
 
 def _read_early(environment: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pytest
 
 from nearstream.workers.cli.setup import SHELLS
 from tests.devstack.debian import unpacked
+from tests.support.forking import finished
 
 ASK_BASH = """
 eval "$(cat script.bash)"
@@ -52,10 +53,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / name).touch()
     (made / "folder").mkdir()
     for shell in SHELLS:
-        done = subprocess.run(
-            [sys.executable, "-m", "nearstream", "completion", shell], capture_output=True, check=True, timeout=60
-        )
-        assert done.stderr == b""
+        done = finished([sys.executable, "-m", "nearstream", "completion", shell], os.environ)
+        assert (done.returncode, done.stderr) == (0, b"")
         (made / f"script.{shell}").write_bytes(done.stdout)
     return made
 

@@ -2,6 +2,7 @@
 
 import time
 from base64 import encodebytes
+from collections.abc import Callable
 from math import inf
 
 import pytest
@@ -34,20 +35,20 @@ def test_line_ends_of_an_attachment_count_alike_wherever_its_blocks_end(content:
 
 
 @pytest.mark.parametrize(
-    ("content", "encoding"),
+    ("make", "encoding"),  # made by the test, because each process would make all parameters and keep them
     [
-        (encodebytes(SCAN), b"base64"),
-        (encodebytes(SCAN) + b"\0\xff", b"base64"),  # no block of it can be decoded alone
-        (SCAN, b"base64"),
-        (SCAN, b"quoted-printable"),
-        (b"begin 644 x\n" + b"M" + b"A" * 60 + b"\n", b"x-uuencode"),
-        (b"begin 644 x\n" + (b"M" + b"A" * 60 + b"\n") * 400_000, b"x-uuencode"),
-        (b"\r\n" * 12_000_000, b"8bit"),
+        (lambda: encodebytes(SCAN), b"base64"),
+        (lambda: encodebytes(SCAN) + b"\0\xff", b"base64"),  # no block of it can be decoded alone
+        (lambda: SCAN, b"base64"),
+        (lambda: SCAN, b"quoted-printable"),
+        (lambda: b"begin 644 x\n" + b"M" + b"A" * 60 + b"\n", b"x-uuencode"),
+        (lambda: b"begin 644 x\n" + (b"M" + b"A" * 60 + b"\n") * 400_000, b"x-uuencode"),
+        (lambda: b"\r\n" * 12_000_000, b"8bit"),
     ],
     ids=["scan", "junk behind it", "no base64", "quoted", "small", "uuencode", "line ends"],
 )
-def test_no_attachment_is_read_for_longer_than_there_is_time(content: bytes, encoding: bytes) -> None:
-    attached, began = part(content, encoding), time.thread_time()
+def test_no_attachment_is_read_for_longer_than_there_is_time(make: Callable[[], bytes], encoding: bytes) -> None:
+    attached, began = part(make(), encoding), time.thread_time()
     attachments.digests([attached], KEY, time.monotonic() + 0.01)
     assert time.thread_time() - began < 0.1
     assert attachments.digests([attached], KEY, inf) is not None

@@ -2,7 +2,7 @@
 
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
@@ -229,39 +229,42 @@ def nested(levels: int) -> bytes:
 
 _MIXED = (HEADERS + "Content-Type: multipart/mixed; boundary=x\r\n\r\n").encode()
 _IN_BASE64 = b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n"
-BOMBS = {
-    "20,000 parts": (_MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
-    "2,000 levels": (nested(2_000), ("parse_fallback",)),
-    "90 levels": (nested(90), ()),
-    "3,000 messages in messages": (HEADERS.encode() + b"Content-Type: message/rfc822\r\n\r\n" * 3_000, None),
-    "a Subject of encoded words": (b"Subject: " + b"=?utf-8?q?a?= " * 23_000 + b"\r\n\r\n" + BODY.encode(), None),
-    "folded encoded words": (b"Subject: " + b"=?utf-8?q?a?=\r\n " * 15_000 + b"\r\n\r\n" + BODY.encode(), ()),
-    "parameters": (HEADERS.encode() + b'Content-Type: text/plain; "' + b";" * 200_000 + b"\r\n\r\nbody", None),
+BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made by the test, because some are large
+    "20,000 parts": (lambda: _MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
+    "2,000 levels": (lambda: nested(2_000), ("parse_fallback",)),
+    "90 levels": (lambda: nested(90), ()),
+    "3,000 messages in messages": (lambda: HEADERS.encode() + b"Content-Type: message/rfc822\r\n\r\n" * 3_000, None),
+    "a Subject of encoded words": (
+        lambda: b"Subject: " + b"=?utf-8?q?a?= " * 23_000 + b"\r\n\r\n" + BODY.encode(),
+        None,
+    ),
+    "folded encoded words": (lambda: b"Subject: " + b"=?utf-8?q?a?=\r\n " * 15_000 + b"\r\n\r\n" + BODY.encode(), ()),
+    "parameters": (lambda: HEADERS.encode() + b'Content-Type: text/plain; "' + b";" * 200_000 + b"\r\n\r\nbody", None),
     "parameters of parts": (
-        _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
+        lambda: _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
         None,
     ),
-    "lines": (HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("truncated",)),
-    "lines in levels": (nested(99) + b"\n" * 290_000, ()),
-    "long headers": (b"a: b\r\n" * 50_000 + b"\r\n" + BODY.encode(), ("parse_fallback",)),
-    "boundaries that are none": (_MIXED + b"--xx\r\n" * 2_000_000, ("structure_repaired", "truncated")),
-    "delimiters in levels": (nested(90) + b"\r\n--b1x" * 1_500_000, ("structure_repaired", "truncated")),
-    "messages in base64": (_IN_BASE64 * 20_000 + b"QQ==" * 3_000_000, None),
-    "padding": (HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"=A" * 8_000_000, None),
+    "lines": (lambda: HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("truncated",)),
+    "lines in levels": (lambda: nested(99) + b"\n" * 290_000, ()),
+    "long headers": (lambda: b"a: b\r\n" * 50_000 + b"\r\n" + BODY.encode(), ("parse_fallback",)),
+    "boundaries that are none": (lambda: _MIXED + b"--xx\r\n" * 2_000_000, ("structure_repaired", "truncated")),
+    "delimiters in levels": (lambda: nested(90) + b"\r\n--b1x" * 1_500_000, ("structure_repaired", "truncated")),
+    "messages in base64": (lambda: _IN_BASE64 * 20_000 + b"QQ==" * 3_000_000, None),
+    "padding": (lambda: HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"=A" * 8_000_000, None),
     "no uuencode": (
-        HEADERS.encode() + b"Content-Transfer-Encoding: uue\r\n\r\nbegin 6 a\r\n" + b"zz\r\n" * 4_000_000,
+        lambda: HEADERS.encode() + b"Content-Transfer-Encoding: uue\r\n\r\nbegin 6 a\r\n" + b"zz\r\n" * 4_000_000,
         None,
     ),
-    "headers": (b"a:b\r\n" * 40_000 + b"\r\n" + BODY.encode(), ()),
-    "headers of a part": (_MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
-    "addresses": (b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
+    "headers": (lambda: b"a:b\r\n" * 40_000 + b"\r\n" + BODY.encode(), ()),
+    "headers of a part": (lambda: _MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
+    "addresses": (lambda: b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
     "nested tags": (
-        HEADERS.encode() + b"Content-Type: text/html\r\n\r\n" + b"<div>" * 200_000,
+        lambda: HEADERS.encode() + b"Content-Type: text/html\r\n\r\n" + b"<div>" * 200_000,
         ("extraction_fallback",),
     ),
-    "NUL bytes": (bytes(1_000_000), None),
+    "NUL bytes": (lambda: bytes(1_000_000), None),
     "base64": (
-        HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000,
+        lambda: HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000,
         ("content_unread", "truncated"),
     ),
 }
@@ -286,8 +289,8 @@ def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_b48_bombs_are_read_within_bounds(name: str) -> None:
-    raw, degraded = BOMBS[name]
-    started = time.process_time()
+    make, degraded = BOMBS[name]
+    raw, started = make(), time.process_time()
     mail = plain(raw)
     assert time.process_time() - started < 20  # measured: at most 2 s
     assert len((mail.document.text or "").encode()) <= TEXT_MAX_BYTES
