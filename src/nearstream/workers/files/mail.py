@@ -7,10 +7,11 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document
+from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import Headers
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.parse import field_headers
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, WHOLE, read_message
@@ -75,24 +76,7 @@ def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
         document: The document, as `read_message` returns it.
         degraded: What was incomplete about reading it.
     """
-    headers: Headers = [
-        ("content-type", b"text/plain; charset=utf-8"),
-        ("nearstream-id", (document.id or "").encode()),
-        ("nearstream-source", b"mail"),
-    ]
-    if document.collection != DEFAULT_COLLECTION:
-        headers.append(("nearstream-collection", document.collection.encode()))
-    if document.lineage:
-        headers.append(("nearstream-lineage", document.lineage.encode()))
-    if document.observed_at:
-        headers.append(("nearstream-observed-at", document.observed_at.isoformat().encode()))
-    if document.sender_hash:
-        headers.append(("nearstream-sender-hash", document.sender_hash.encode()))
-    if document.recipient_hashes:
-        headers.append(("nearstream-recipient-hashes", " ".join(document.recipient_hashes).encode()))
-    if document.against:
-        headers.append(("nearstream-against", " ".join(document.against).encode()))
-    headers += [(f"nearstream-label-{name}", value.encode()) for name, value in document.labels.items()]
+    headers: Headers = [("content-type", b"text/plain; charset=utf-8"), *field_headers(document)]
     if degraded:
         headers.append(("nearstream-degraded", " ".join(degraded).encode()))
     return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.table import DOCUMENTS
-from nearstream.streams.ingest.parse import Removal, parse_record
+from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.files.mail import MailReading
@@ -20,6 +20,7 @@ from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable
 from nearstream.workers.mail.lmtp import lmtp
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.document_records import record_key
 
 CONFIRM_SECONDS = 20.0
 _READERS = 4
@@ -87,9 +88,8 @@ class Receiver:
         mail = self.reading.record(message, now)
         headers = [*mail.headers, ("nearstream-collection", self.collection.encode())]
         record = ConsumerRecord(INPUT, 0, 0, int(now.timestamp() * 1000), None, mail.value, headers)
-        parsed = parse_record(record, self.deployment.document_limits)
-        name = None if isinstance(parsed, Removal) else parsed.record_key
-        return ProducerRecord(self.deployment.topic(DOCUMENTS), name.encode() if name else None, mail.value, headers)
+        key = record_key(parse_record(record, self.deployment.document_limits))
+        return ProducerRecord(self.deployment.topic(DOCUMENTS), key, mail.value, headers)
 
 
 @asynccontextmanager

@@ -23,13 +23,14 @@ from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
-from nearstream.streams.ingest.parse import ParsedDocument, field_headers, parse_record
+from nearstream.streams.ingest.parse import field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.redirects import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.document_records import record_key
 from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_client_out_of_log, quiet_client, settings_of
 from nearstream.workers.scrapy.sending import PageSender
 from nearstream.workers.scrapy.unsent import UnsentFile
@@ -226,9 +227,8 @@ class NearstreamPipeline:
         now_ms = int(datetime.now(UTC).timestamp() * 1000)
         value, headers = _value(fields)
         record = ConsumerRecord(self._topic, 0, 0, now_ms, None, value, headers)
-        parsed = parse_record(record, self._deployment.document_limits)
-        key = parsed.record_key if isinstance(parsed, ParsedDocument) else None
-        return ProducerRecord(self._topic, key.encode() if key else None, value, headers)
+        key = record_key(parse_record(record, self._deployment.document_limits))
+        return ProducerRecord(self._topic, key, value, headers)
 
 
 def _value(fields: dict[str, Any]) -> tuple[bytes, Headers]:
