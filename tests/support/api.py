@@ -17,6 +17,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
+from nearstream.workers.kafka.kept_sender import KeptSender
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
@@ -87,7 +88,7 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     reading = await RedisIndex.open_to_read(deployment.index_address())
     token = given.get("api_token")
     feed = Feed(lambda: START_MS)
-    outgoing = connected(deployment.settings) if "kafka" in settings else nullcontext(Outbox())
+    outgoing = connected(deployment.settings) if "kafka" in settings else nullcontext(Outbox(KeptSender()))
     try:
         async with (
             outgoing as outbox,

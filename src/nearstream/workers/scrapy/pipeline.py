@@ -29,10 +29,10 @@ from nearstream.workers.crawl.redirects import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.kept_sender import kept_sender
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key
 from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_client_out_of_log, quiet_client, settings_of
-from nearstream.workers.scrapy.sending import PageSender
 from nearstream.workers.scrapy.unsent import UnsentFile
 from nearstream.workers.scrapy.verdicts import VERDICTS_SETTING, Verdicts, verdicts
 
@@ -159,12 +159,14 @@ class NearstreamPipeline:
         try:
             with quiet_client():
                 await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
-                sending = PageSender(settings, WAIT_SECONDS)
-                await sending.open()
-        except (KafkaUnreachableError, SettingsError) as error:
+                opening = kept_sender(settings, WAIT_SECONDS, PAUSE_SECONDS, _report)
+                sending = await self._stack.enter_async_context(opening)
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await sending.is_connected.wait()
+        except (KafkaUnreachableError, SettingsError, TimeoutError) as error:
+            await self._stack.aclose()
             log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line
             raise CloseSpider(CLOSED) from None
-        self._stack.push_async_callback(sending.close)
         self._send = sending.send
         if self._crawler is not None and self._crawler.settings.getbool(VERDICTS_SETTING):
             self._verdicts = await self._stack.enter_async_context(verdicts(settings, self._crawler))
@@ -229,6 +231,10 @@ class NearstreamPipeline:
         record = ConsumerRecord(self._topic, 0, 0, now_ms, None, value, headers)
         key = record_key(parse_record(record, self._deployment.document_limits))
         return ProducerRecord(self._topic, key, value, headers)
+
+
+def _report(error: Exception) -> None:
+    log.debug("there is no connection to Kafka: %s", error)
 
 
 def _value(fields: dict[str, Any]) -> tuple[bytes, Headers]:

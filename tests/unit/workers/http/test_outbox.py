@@ -9,6 +9,7 @@ from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.http import outbox
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
+from nearstream.workers.kafka.kept_sender import KeptSender
 
 RECORD = ProducerRecord("documents", b"a", b"x" * 100, [])
 
@@ -35,9 +36,7 @@ def broker() -> Broker:
 
 @pytest.fixture
 def connected(broker: Broker) -> Outbox:
-    made = Outbox()
-    made._send_all = broker.send_all
-    return made
+    return Outbox(KeptSender(_send_all=broker.send_all))
 
 
 async def test_as_many_records_as_allowed_wait_and_no_more(connected: Outbox, broker: Broker) -> None:
@@ -73,9 +72,9 @@ async def test_a_producer_that_failed_is_replaced(connected: Outbox, broker: Bro
     broker.may_confirm.set()
     with pytest.raises(KafkaUnreachableError, match="fenced"):
         await connected.send(RECORD, 60)
-    assert connected._failed.is_set()
+    assert connected._sending._failed.is_set()
 
 
 async def test_without_a_connection_nothing_waits() -> None:
     with pytest.raises(KafkaUnreachableError, match="no connection"):
-        await Outbox().send(RECORD, 60)
+        await Outbox(KeptSender()).send(RECORD, 60)

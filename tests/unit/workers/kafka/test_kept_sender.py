@@ -1,4 +1,4 @@
-"""Pages are sent by another client after an error that one does not survive."""
+"""Records are sent by another producer after an error that one does not survive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -9,10 +9,9 @@ from aiokafka.errors import OutOfOrderSequenceNumber
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.kafka import kept_sender
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import SendAll
-from nearstream.workers.scrapy import sending
-from nearstream.workers.scrapy.sending import PageSender
 
 PAGE = ProducerRecord("documents", None, b"<p>one", [])
 
@@ -34,20 +33,20 @@ async def test_another_client_takes_the_place_of_one_that_fails(monkeypatch: pyt
                 raise OutOfOrderSequenceNumber
             own.extend(batch)
 
-        yield send  # type: ignore[misc]
-        closed += 1
+        try:
+            yield send  # type: ignore[misc]
+        finally:
+            closed += 1
 
-    monkeypatch.setattr(sending, "sender", sender)
-    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.01)
-    pages = PageSender(Settings(), 1.0)
-    await pages.open()
-    failed = await asyncio.gather(*(pages.send([PAGE]) for _ in range(3)), return_exceptions=True)
-    assert [type(error) for error in failed] == [KafkaUnreachableError] * 3
-    async with asyncio.timeout(60):
-        while len(opened) < 3:
-            with pytest.raises(KafkaUnreachableError, match="no connection"):
-                await pages.send([PAGE])
+    monkeypatch.setattr(kept_sender, "sender", sender)
+    reported: list[Exception] = []
+    async with kept_sender.kept_sender(Settings(), 1.0, 0.01, reported.append) as pages, asyncio.timeout(60):
+        await pages.is_connected.wait()
+        failed = await asyncio.gather(*(pages.send([PAGE]) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in failed] == [KafkaUnreachableError] * 3
+        with pytest.raises(KafkaUnreachableError, match="no connection"):
+            await pages.send([PAGE])
+        while len(opened) < 3 or not pages.is_connected.is_set():
             await asyncio.sleep(0.001)
-    await pages.send([PAGE])
-    await pages.close()
-    assert (opened, closed) == ([[], [], [PAGE]], 2)
+        await pages.send([PAGE])
+    assert (opened, closed, list(map(str, reported))) == ([[], [], [PAGE]], 2, ["no broker answered"])
