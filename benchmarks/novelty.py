@@ -32,7 +32,6 @@ from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.estimates.covering import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching import telling
@@ -124,8 +123,8 @@ def pairs_of_labels(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures
         one, other = (match.signer.sign(document(texts[name])) for name in (pair.a, pair.b))
         if pair.relation == "unrelated" or not one.n_bytes or not other.n_bytes:
             continue
-        (covered,) = cover(other, [Unpacked(one)])
-        found, runs = novelty(other, [Source(Unpacked(one), covered, is_common=False)]).added, Runs()
+        (covered,) = cover(other, [one])
+        found, runs = novelty(other, [Source(one, covered, is_common=False)]).added, Runs()
         runs.new(words(texts[pair.a].text))
         true = runs.new(words(texts[pair.b].text))
         if found is None:

@@ -11,7 +11,7 @@ from time import monotonic
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, fields_of
+from nearstream.streams.estimates.comparing import compare_native, compare_numpy, fields_of
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
@@ -95,7 +95,7 @@ def estimate(random: Random) -> None:
     kinds, is_split = random.choice((2, 40, 1 << 19)), random.random() < 0.5
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 400))] for _ in range(3)]
     arriving, *others = (made_up(random, parts, is_split=is_split) for _ in range(6))
-    documents = list(map(Unpacked, others))
+    documents = others
     assert compare_native(arriving, documents) == compare_numpy(arriving, documents), f"the twins differ on {others!r}"
     places = common_text_native(arriving, others[0])
     assert places == common_text_numpy(arriving, others[0]), f"the twins differ on {others[0]!r}"

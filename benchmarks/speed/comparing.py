@@ -37,7 +37,7 @@ from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
-from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
+from nearstream.streams.store.record import Recorded, pack_signature, signature_of, unpack_record
 
 _LONGEST = 100_000  # characters
 
@@ -79,7 +79,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
         candidates = (await look_up(store, newcomer)).candidates
         await enter(store, scheme, key, [whole])
         if len(candidates) >= least:
-            records = tuple(_record(candidate.earlier.signature) for candidate in candidates)
+            records = tuple(_record(signature_of(candidate.earlier)) for candidate in candidates)
             found.append(Arrived(newcomer, candidates, records))
         if len(found) == count:
             break

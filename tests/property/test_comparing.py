@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import Unpacked, compare_native, compare_numpy, estimate
+from nearstream.streams.estimates.comparing import compare_native, compare_numpy, estimate
 from nearstream.streams.estimates.covering import cover_native, cover_numpy
 from nearstream.streams.estimates.distance import PACKED_COSTS
 from nearstream.streams.estimates.estimate import PACKED
@@ -37,7 +37,7 @@ ARRIVING = (*FIELDS, BASE.ld, BASE.gaps)
 
 
 def both_agree(arriving: Signature, others: list[Signature]) -> None:
-    kept = [Unpacked(other) for other in others]
+    kept = others
     expected, found = compare_numpy(arriving, kept), compare_native(arriving, kept)
     assert found == expected
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
@@ -96,7 +96,7 @@ def test_what_one_comparison_left_does_not_change_the_next() -> None:
     parts = [[random.randrange(1 << 19) for _ in range(200)] for _ in range(3)]
     others = [made_up(random, parts, is_split=False) for _ in range(40)]
     arriving = made_up(random, parts, is_split=False)
-    found = compare_native(arriving, list(map(Unpacked, others)))
+    found = compare_native(arriving, others)
     assert found == [estimate(arriving, other) for other in others]
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
-from nearstream.streams.estimates.comparing import Unpacked, compare
+from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.ld import kept_symbols
@@ -162,7 +162,7 @@ def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
     ]
     assert [record.signature for record in records] == signed
     for arriving in signed:
-        assert compare(arriving, records) == compare(arriving, list(map(Unpacked, signed)))
+        assert compare(arriving, records) == compare(arriving, signed)
 
 
 @needs_native

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearstream.schemas.documents.evidence import SharedKeys
-from nearstream.streams.estimates.comparing import Unpacked, estimate
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import common_text
@@ -104,10 +104,8 @@ def test_what_was_added_and_removed_agrees_with_both_lengths(pair: tuple[list[st
 def test_what_is_new_is_at_most_what_one_document_lacks(pair: tuple[list[str], list[str]], seed: int) -> None:
     texts = (pair[0], pair[1], written(seed, 80), [*pair[1][:40], *pair[0][-40:]])
     arriving, *earlier = (sign(text, f"d{at}") for at, text in enumerate(texts))
-    covers = cover(arriving, list(map(Unpacked, earlier)))
-    said = novelty(
-        arriving, [Source(Unpacked(one), has, is_common=False) for one, has in zip(earlier, covers, strict=True)]
-    )
+    covers = cover(arriving, earlier)
+    said = novelty(arriving, [Source(one, has, is_common=False) for one, has in zip(earlier, covers, strict=True)])
     assert said.added is not None
     for amount in (said.added, said.novel):
         assert 0 <= amount.low <= amount.value <= amount.high <= arriving.characters

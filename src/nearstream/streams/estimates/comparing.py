@@ -3,16 +3,15 @@
 What loads numpy is imported on use, because most commands that read the index compare nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Protocol
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.estimates.stated import Stated, refuse_incomparable, tie
+from nearstream.streams.estimates.stated import refuse_incomparable, tie
 from nearstream.streams.native import PackedText, TextFields, fastest, native
+from nearstream.streams.store.record import Comparable, Recorded, signature_of
 
 # The fields of a signature in the order of `TextFields`.
 fields_of = attrgetter(
@@ -20,102 +19,25 @@ fields_of = attrgetter(
 )
 
 
-class Comparable(Stated, Protocol):
-    """A document to compare with. Its text may still be packed."""
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the text, as `Signature` describes it."""
-
-    @property
-    def version(self) -> str:
-        """The version of the document, as `Signature` describes it."""
-
-    @property
-    def observed_at_ms(self) -> int:
-        """When the document was observed, as `Signature` describes it."""
-
-    @property
-    def order(self) -> tuple[int, str, int, int, str]:
-        """The sort key of newer and older, as `Signature` describes it."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The labels of the producer."""
-
-    @property
-    def text(self) -> TextFields | PackedText:
-        """The text, as C reads it."""
-
-    @property
-    def signature(self) -> Signature:
-        """The signature, unpacked on demand."""
-
-
-@dataclass(frozen=True)
-class Unpacked:
-    """A document whose signature is at hand."""
-
-    signature: Signature
-
-    @property
-    def collection(self) -> str:
-        """The collection of the signature."""
-        return self.signature.collection
-
-    @property
-    def id(self) -> str:
-        """The id of the signature."""
-        return self.signature.id
-
-    @property
-    def lineage(self) -> str | None:
-        """The lineage of the signature."""
-        return self.signature.lineage
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the signature."""
-        return self.signature.digest
-
-    @property
-    def version(self) -> str:
-        """The version of the signature."""
-        return self.signature.version
-
-    @property
-    def observed_at_ms(self) -> int:
-        """The time of the signature."""
-        return self.signature.observed_at_ms
-
-    @property
-    def order(self) -> tuple[int, str, int, int, str]:
-        """The sort key of the signature."""
-        return self.signature.order
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The labels of the signature."""
-        return self.signature.labels
-
-    @property
-    def text(self) -> TextFields:
-        """The fields of the signature that depend on the text alone."""
-        fields: TextFields = fields_of(self.signature)
-        return fields
+def text_of(document: Comparable) -> TextFields | PackedText:
+    """Return the text of a document, as C reads it."""
+    if isinstance(document, Recorded):
+        return document.text
+    fields: TextFields = fields_of(document)
+    return fields
 
 
 def compare_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
     """Compare a text with others of its collection, without C."""
     from nearstream.streams.estimates import estimate_numpy
 
-    return [estimate_numpy.estimate(arriving, other.signature) for other in others]
+    return [estimate_numpy.estimate(arriving, signature_of(other)) for other in others]
 
 
 def compare_native(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
     """Compare a text with others of its collection in one call of C."""
     ties = bytes([tie(arriving, other) for other in others])
-    texts = tuple([other.text for other in others])
+    texts = tuple(map(text_of, others))
     packed = native.compare(fields_of(arriving), texts, ties, *_tables())
     return list(map(Estimate._make, PACKED.iter_unpack(packed)))
 
@@ -141,4 +63,4 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
     refuse_incomparable(a, b)
-    return compare(a, [Unpacked(b)])[0]
+    return compare(a, [b])[0]

@@ -10,9 +10,10 @@ from struct import Struct
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import align, reach_table
-from nearstream.streams.estimates.comparing import Comparable, fields_of
+from nearstream.streams.estimates.comparing import fields_of, text_of
 from nearstream.streams.estimates.pair import pair
 from nearstream.streams.native import fastest, native
+from nearstream.streams.store.record import Comparable, signature_of
 
 _LEADS = 2.0  # the least length of a block, in times of four words
 _ROUNDS = 8  # text that comes in another order or several times is found by aligning what is left
@@ -36,13 +37,13 @@ class Cover:
 
 def cover_numpy(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
     """Return the parts of a text that each earlier text contains, without C."""
-    return [_cover(arriving, other.signature) for other in others]
+    return [_cover(arriving, signature_of(other)) for other in others]
 
 
 def cover_native(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
     """Return the parts of a text that each earlier text contains, in one call of C."""
     found = []
-    for packed in native.cover(fields_of(arriving), tuple([other.text for other in others]), reach_table):
+    for packed in native.cover(fields_of(arriving), tuple(map(text_of, others)), reach_table):
         (rate,) = _RATE.unpack_from(packed)
         found.append(Cover(tuple(_SPAN.iter_unpack(packed[_RATE.size :])), rate))
     return found

@@ -1,11 +1,9 @@
 """A candidate: an earlier document that shares a bucket with another."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nearstream.streams.matching.protocol.decision import KeyMatch
-
-if TYPE_CHECKING:
-    from nearstream.streams.estimates.comparing import Comparable  # which loads numpy
+from nearstream.streams.store.record import Comparable
 
 
 class Candidate(NamedTuple):
@@ -20,7 +18,7 @@ class Candidate(NamedTuple):
     """
 
     number: int
-    earlier: "Comparable"
+    earlier: Comparable
     match: KeyMatch
     anchor_count: int
     represents: bool = True

@@ -31,6 +31,7 @@ from nearstream.streams.relations.verdict import (
     rule_of_texts,
 )
 from nearstream.streams.signing.scheme import Keys, Scheme
+from nearstream.streams.store.record import signature_of
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
@@ -84,7 +85,7 @@ class Compared:
     @cached_property
     def earlier(self) -> Signature:
         """The signature of the earlier document, unpacked on first use."""
-        return self.candidate.earlier.signature
+        return signature_of(self.candidate.earlier)
 
     @cached_property
     def pair(self) -> Related:

@@ -5,8 +5,8 @@ import numpy as np
 from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.alignment import Side
-from nearstream.streams.estimates.comparing import Comparable
 from nearstream.streams.estimates.pair import pair
+from nearstream.streams.store.record import Comparable, signature_of
 
 _TEXT_BYTES_MIN = 48  # of each text above the common end, about 9 words
 _TEXT_SYMBOLS_MIN = 2
@@ -22,7 +22,7 @@ def have_other_texts_above(one: Signature, other: Comparable) -> bool:
     domain = one.labels.get(SENDER_DOMAIN_LABEL)
     if domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL):
         return False
-    both = pair(one, other.signature)
+    both = pair(one, signature_of(other))
     first, second = both.shorter_side, both.longer_side
     return _has_text_above(first, second) and _has_text_above(second, first)
 

@@ -6,7 +6,6 @@ from typing import Literal
 
 from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import Comparable, Unpacked
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.common_end import have_other_texts_above
 from nearstream.streams.relations.rules import (
@@ -24,6 +23,7 @@ from nearstream.streams.relations.rules import (
     decide,
 )
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
+from nearstream.streams.store.record import Comparable
 
 MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
@@ -123,7 +123,7 @@ def relate(
         estimate: Their estimate.
         thresholds: Thresholds of the rules.
     """
-    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, Unpacked(older))
+    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, older)
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
@@ -157,7 +157,7 @@ def rule_of_surroundings(by_text: Rule, one: Signature, other: Comparable) -> Ru
     return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
 
 
-def surroundings_differ(one: Signature | Comparable, other: Signature | Comparable) -> bool:
+def surroundings_differ(one: Comparable, other: Comparable) -> bool:
     """Return whether two pages show different texts beside their main contents."""
     return one.labels.get(SURROUNDINGS_LABEL) != other.labels.get(SURROUNDINGS_LABEL)
 

@@ -167,6 +167,15 @@ class Recorded(NamedTuple):
         )
 
 
+Comparable = Signature | Recorded
+"""A document with which others are compared."""
+
+
+def signature_of(document: Comparable) -> Signature:
+    """Return the signature of a document."""
+    return document.signature if isinstance(document, Recorded) else document
+
+
 def unpack_record(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Recorded:
     """Return the document that `pack_signature` packed.
 

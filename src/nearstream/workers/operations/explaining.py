@@ -9,7 +9,6 @@ from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.matching.candidate import Candidate
 from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
 from nearstream.streams.matching.protocol.decision import KeyMatch
@@ -239,7 +238,7 @@ def _candidate(later: Side, earlier: Side) -> Candidate:
         by_digest=bool(ours.digest) and ours.digest == theirs.digest,
         by_lineage=ours.lineage is not None and ours.lineage == theirs.lineage,
     )
-    return Candidate(number, Unpacked(signature), match, len(theirs.anchors))
+    return Candidate(number, signature, match, len(theirs.anchors))
 
 
 def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compared) -> Meeting | None:

@@ -7,7 +7,6 @@ from statistics import fmean, median
 import pytest
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import Unpacked
 from nearstream.streams.estimates.covering import cover, cover_native, cover_numpy
 from nearstream.streams.native import INSTALLED
 from nearstream.streams.relations.novelty import Novelty, Source, novelty
@@ -25,15 +24,11 @@ def signed(text: Sequence[str], name: str = "new") -> Signature:
 def new_in(text: Sequence[str], *others: Sequence[str], common: int = 0) -> Novelty:
     """Return what is new in a text. The last `common` of the others share only what many documents have."""
     arriving, earlier = signed(text), [signed(other, f"old{at}") for at, other in enumerate(others)]
-    covers = cover(arriving, list(map(Unpacked, earlier)))
+    covers = cover(arriving, earlier)
     if INSTALLED:
-        assert (
-            covers
-            == cover_numpy(arriving, list(map(Unpacked, earlier)))
-            == cover_native(arriving, list(map(Unpacked, earlier)))
-        )
+        assert covers == cover_numpy(arriving, earlier) == cover_native(arriving, earlier)
     sources = [
-        Source(Unpacked(each), covered, at >= len(others) - common)
+        Source(each, covered, at >= len(others) - common)
         for at, (each, covered) in enumerate(zip(earlier, covers, strict=True))
     ]
     return novelty(arriving, sources)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.estimates.comparing import Unpacked, compare, compare_numpy
+from nearstream.streams.estimates.comparing import compare, compare_numpy
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import Verdict, relate
@@ -21,8 +21,8 @@ LABELS = ["dense", "standard", "compact", "mail", "noise"]
 def related(newer: list[str], older: list[str], label: str = "dense") -> Verdict:
     signer = Signer(preset(label, KEY), KEY)
     one, other = sign(newer, "b", signer), sign(older, "a", signer)
-    (numbers,) = compare(one, [Unpacked(other)])
-    assert compare_numpy(one, [Unpacked(other)]) == [numbers]
+    (numbers,) = compare(one, [other])
+    assert compare_numpy(one, [other]) == [numbers]
     return relate(one, other, numbers)
 
 
@@ -72,7 +72,7 @@ def test_songs_of_one_refrain_are_no_copies_under_any_key() -> None:
         key = HashKey.from_secret(b"of a deployment, %d" % number)
         signer = Signer(preset("dense", key), key)
         one, other = sign(songs[0], "a", signer), sign(songs[1], "b", signer)
-        (numbers,) = compare(other, [Unpacked(one)])
+        (numbers,) = compare(other, [one])
         assert relate(other, one, numbers).relation == "overlap"
 
 
