@@ -20,6 +20,7 @@ from redis.exceptions import (
 )
 
 from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis.server.client import LaneClient
 from nearstream.workers.redis.server.errors import errors_mapped
@@ -31,6 +32,7 @@ from nearstream.workers.redis.store.calls import Command, LaneCalls
 from nearstream.workers.redis.store.states import Former
 
 _ATTEMPTS = 5
+_CURRENT_CAP = 16_384  # documents of which the lane remembers the current state
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
 
 _Server = ClusterNode | HeldConnections | SharedConnection
@@ -42,6 +44,7 @@ class RedisTransport:
     def __init__(self, client: LaneClient, layout: StoreLayout, calls: LaneCalls) -> None:
         """Take the connections of lanes, or one for calls that only read, or the client of a cluster."""
         self._client, self._layout, self._calls = client, layout, calls
+        self._current: dict[bytes, int] = {}  # of documents, the one registered first in front
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
         """Return the replies to calls, as `Transport.all` does.
@@ -57,9 +60,10 @@ class RedisTransport:
     async def _all(self, calls: Sequence[Call]) -> Sequence[list[Any]]:
         """Return the replies to calls. Registrations are made again with the keys that they ask for.
 
-        An update asks once. A late state or a removal asks once for each group of former states that it goes back to.
+        An update asks once, unless this lane remembers the former state. A late state or a removal asks once for each
+        group of former states that it goes back to.
         """
-        answers = await self._sent(calls, [()] * len(calls))
+        answers = await self._sent(calls, [self._remembered(call) for call in calls])
         declared: list[set[int]] = [set() for _ in calls]
         while left := [(at, places) for at, some in enumerate(answers) if (places := _asking(some))]:
             for at, places in left:
@@ -72,7 +76,26 @@ class RedisTransport:
             for (at, places), some in zip(left, found, strict=True):
                 for place, answer in zip(places, some, strict=True):
                     answers[at][place] = answer
+        for call, some in zip(calls, answers, strict=True):
+            if call.name == "register":
+                self._remember(call, some)
         return answers
+
+    def _remembered(self, call: Call) -> list[int]:
+        """Return the states that were current when this lane last registered the documents of a call."""
+        current = self._current
+        return (
+            [current[one.document] for one in call.items if one.document in current] if call.name == "register" else []
+        )
+
+    def _remember(self, call: Call, answers: Sequence[Registered]) -> None:
+        current = self._current
+        for one, answer in zip(call.items, answers, strict=True):
+            if answer.status is Status.NEW and not answer.is_late:
+                current.pop(one.document, None)
+                current[one.document] = answer.number
+        while len(current) > _CURRENT_CAP:
+            del current[next(iter(current))]
 
     async def _sent(self, calls: Sequence[Call], former: Sequence[Collection[int]]) -> list[list[Any]]:
         """Return the replies to calls that declare the keys of these former states."""
