@@ -9,9 +9,9 @@ from typing import Any
 
 import mcp
 
-from nearstream.workers.asking.agent_tools import agent_tools
-from nearstream.workers.asking.api_client import api_client
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.client.agent_tools import agent_tools
+from nearstream.workers.http.client.api_client import api_client
 from nearstream.workers.redis.server.client import ask
 from tests.devstack.server import free_ports
 from tests.support.api import PATIENT_SECONDS, served

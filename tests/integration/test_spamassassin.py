@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.mail.check_client import Answer
-from nearstream.workers.mail.milter import header_value
+from nearstream.workers.mail.milter import Answer, header_value
 from tests.devstack.debian import unpacked
 from tests.support.mail import campaign_mail
 

@@ -81,7 +81,7 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     """Run the mail filter until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
     # Imported on use, because this loads aiohttp.
-    from nearstream.workers.mail.check_client import check_client
+    from nearstream.workers.http.client.check_client import check_client
     from nearstream.workers.mail.milter import milter
 
     async def run() -> None:
@@ -171,10 +171,10 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
 def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:
     """Answer an agent on stdin and stdout until it closes them."""
     # Imported on use, because these load aiohttp and the SDK, which is an extra.
-    from nearstream.workers.asking.api_client import api_client
+    from nearstream.workers.http.client.api_client import api_client
 
     try:
-        from nearstream.workers.asking.agent_tools import agent_tools
+        from nearstream.workers.http.client.agent_tools import agent_tools
     except ModuleNotFoundError as error:
         print_message(f"nearstream mcp: needs the extra `mcp`, in which {error.name} is: pip install 'nearstream[mcp]'")
         return Exit.MISCONFIGURED

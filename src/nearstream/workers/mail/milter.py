@@ -5,14 +5,17 @@ A failure never stops mail: without an answer in time, a message passes unmarked
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from io import BytesIO
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from nearstream.schemas.checks.check import CHECK_VERDICTS
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import Answer, CheckClient
 from nearstream.workers.mail.connections import Connections, serving
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
@@ -26,6 +29,35 @@ FORGED_MAX = 100
 _FORGED = b"550 5.7.1 too many headers X-Nearstream"
 
 log = logging.getLogger(__name__)
+
+
+class Contained(msgspec.Struct, frozen=True):
+    """A text with many copies that lies in the message.
+
+    Attributes:
+        count_24h: Its copies within the last day.
+    """
+
+    count_24h: Annotated[int, Meta(ge=0)]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a mail server needs of an answer (`schemas.check.CheckAnswer`), also of one by another version of the API.
+
+    Attributes:
+        verdict: The verdict.
+        count_1h: Copies within the last hour.
+        resemblance: How much the message resembles the most similar known one, None if there is none.
+        contains: A text with many copies that lies in the message, None if there is none.
+    """
+
+    verdict: Annotated[str, Meta(pattern="^[a-z_]{1,32}$")]
+    count_1h: Annotated[int, Meta(ge=0)] = 0
+    resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None
+    contains: Contained | None = None
+
+
+Ask = Callable[[BytesIO], Awaitable[Answer | None]]
 
 
 @dataclass
@@ -74,11 +106,11 @@ class Milter:
     """The filter.
 
     Attributes:
-        client: Asks about messages.
+        ask: Asks about a message.
         memory: What is left for messages.
     """
 
-    client: CheckClient
+    ask: Ask
     memory: Memory = field(default_factory=Memory)
 
     async def replies(self, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
@@ -113,7 +145,7 @@ class Milter:
 
     async def _asked(self, message: Message) -> Answer | None:
         with MILTER_SECONDS.time():
-            return await self.client.ask(message.content)
+            return await self.ask(message.content)
 
     async def _verdict(self, message: Message) -> bytes:
         """Return the changes of a whole message: delete headers of our name that it came with, and add ours."""
@@ -151,13 +183,13 @@ def header_value(answer: Answer) -> bytes:
     return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{contains}".encode()
 
 
-def milter(address: str, client: CheckClient) -> AbstractAsyncContextManager[str]:
+def milter(address: str, ask: Ask) -> AbstractAsyncContextManager[str]:
     """Accept mail servers at `host:port` during a block, and yield the address.
 
     Raises:
         SettingsError: The address cannot be used.
     """
-    return serving(address, Connections(Milter(client).replies, CONNECTIONS, b""))
+    return serving(address, Connections(Milter(ask).replies, CONNECTIONS, b""))
 
 
 async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:

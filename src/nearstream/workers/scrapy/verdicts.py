@@ -10,8 +10,8 @@ from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.workers.asking.api_client import ApiClient, api_client
 from nearstream.workers.config.settings import Settings
+from nearstream.workers.http.client.api_client import ApiClient, api_client
 from nearstream.workers.scrapy.environment import count, seconds_to_ask
 from nearstream.workers.scrapy.signals import verdict_received
 

@@ -11,11 +11,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.http.client.api_client import api_client
+from nearstream.workers.http.client.check_client import check_client
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.check_client import Answer, Contained, check_client
 from nearstream.workers.mail.memory import Memory
-from nearstream.workers.mail.milter import FORGED_MAX, Message, header_value, milter
+from nearstream.workers.mail.milter import FORGED_MAX, Answer, Contained, Message, header_value, milter
 from tests.support.mail import campaign_mail
 
 OFFER = struct.pack(">III", 6, 0x1FF, 0x1FFFFF)
@@ -188,7 +189,7 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _says(responses.pop(0))(reader, writer)
 
-    with caplog.at_level("INFO", "nearstream.workers.asking.api_client"):
+    with caplog.at_level("INFO", "nearstream.workers.http.client.api_client"):
         async with _filtering(respond) as server:
             for _ in range(4):
                 await server.send(campaign_mail("anna"))
@@ -334,8 +335,8 @@ async def test_an_address_in_use_is_named() -> None:
 async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
     token = "t" * 20
     for setting in (token, f"# for mail\n{token} mail 200\n"):
-        async with check_client(load({"NEARSTREAM_API_TOKEN": setting}), "default") as client:
-            assert client.client.session.headers["Authorization"] == f"Bearer {token}"
+        async with api_client(load({"NEARSTREAM_API_TOKEN": setting}), "/v1/check", "") as client:
+            assert client.session.headers["Authorization"] == f"Bearer {token}"
     with pytest.raises(SettingsError, match=r"NEARSTREAM_API_TOKEN: expected the one token .*, got 2"):
         await check_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
 

@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from nearstream.workers.asking.api_client import ApiClient, NoAnswerError
+from nearstream.workers.http.client.api_client import ApiClient, NoAnswerError
 
 Text = Annotated[str, Field(min_length=1, max_length=1_048_576, description="The whole text of the document.")]
 Collection = Annotated[str, Field(max_length=256, description="The tenant. Documents of one are compared.")]
