@@ -94,8 +94,8 @@ async def test_copies_that_race_over_a_cluster_are_one_family(address: IndexAddr
 async def test_an_index_on_a_cluster_is_rebuilt_and_switched(address: IndexAddress) -> None:
     rebuild = await IndexRebuild.begin(address, partitions=PARTITIONS)
     await matcher(rebuild.store).match_all(BATCH)
-    await rebuild.renew()
-    await rebuild.finish()
+    await rebuild.lease.renew()
+    await rebuild.lease.finish()
     assert await rebuild.index.state() is IndexState.READY
     beside = await made(replace(address, scheme="test-2", beside=True))
     await switch_scheme(replace(address, scheme="test-2"))

@@ -360,7 +360,7 @@ async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
     await server.execute_command("ACL", "SETUSER", "worker", "+scan", "+unlink")
     rebuild = await IndexRebuild.begin(address, partitions=PARTITIONS)
     await matcher(rebuild.store).match_all(BATCH)
-    await rebuild.finish()
+    await rebuild.lease.finish()
     await rebuild.close()
     await server.execute_command("ACL", "SETUSER", "worker", "-hmget", "-zcount")
     with pytest.raises(SettingsError, match="our user may not run hmget, zcount: grant these commands"):

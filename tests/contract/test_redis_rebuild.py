@@ -30,7 +30,7 @@ from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import KeyKind
-from nearstream.workers.redis.store.opening import RebuildRefusedError
+from nearstream.workers.redis.store.lease import RebuildRefusedError
 from tests.contract.conftest import PARTITIONS
 from tests.support.arrivals import NEAR, OTHER, TEXT, arrivals, crawl, matcher
 from tests.support.made_up import KEY, NOON, STANDARD, words
@@ -94,7 +94,7 @@ async def test_a_lost_index_is_rebuilt_and_answers_as_before(place: IndexAddress
     rebuild = await begun(place)
     assert said(await matcher(rebuild.store).match_all(BATCH)) == before
     await rebuild.cover(ends(BATCH))
-    await rebuild.finish()
+    await rebuild.lease.finish()
     again = await opened(place)
     assert (await again.state(), await index.state()) == (IndexState.READY, IndexState.LOST)
     found = await seen(again, BATCH[0])
@@ -125,7 +125,7 @@ async def test_who_used_a_lost_index_uses_the_rebuilt_one(place: IndexAddress, c
     for asked in (lane.match_all(BATCH[9:]), seen(reader, BATCH[1])):
         with pytest.raises(IndexUnavailableError, match=r"replaced|rebuilt"):
             await asked
-    await rebuild.finish()
+    await rebuild.lease.finish()
     deadline = asyncio.get_running_loop().time() + 30
     while True:
         try:
@@ -151,7 +151,7 @@ async def test_a_lane_that_was_not_in_work_begins_again_too(address: IndexAddres
     await lose(client, address)
     rebuild = await begun(address)
     await matcher(rebuild.store).match_all(BATCH[:6])
-    await rebuild.finish()
+    await rebuild.lease.finish()
     for lane in (one, other):
         with pytest.raises(IndexReplacedError):
             await lane.match_all(BATCH[6:8])
@@ -174,7 +174,7 @@ async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_tru
     await rebuild.cover([Position(0, 0)])
     with pytest.raises(IndexUnavailableError, match="is being rebuilt"):
         await index.trusted_checkpoints()
-    await rebuild.finish()
+    await rebuild.lease.finish()
     with pytest.raises(IndexReplacedError):
         await index.trusted_checkpoints()
     assert await index.trusted_checkpoints() == {0: 0}
@@ -199,8 +199,8 @@ async def test_while_an_index_is_rebuilt_nobody_else_uses_it(place: IndexAddress
         await matcher(worker.store()).match_all(BATCH[:1])
     with pytest.raises(IndexUnavailableError, match="being rebuilt"):
         await seen(worker, BATCH[0])
-    await rebuild.finish()
-    await rebuild.finish()
+    await rebuild.lease.finish()
+    await rebuild.lease.finish()
     (found,) = await matcher(worker.store()).match_all(BATCH[:1])
     assert found.registered.status is Status.NEW
     await worker.close()
@@ -219,7 +219,7 @@ async def test_a_rebuild_resumes_from_its_checkpoints(place: IndexAddress) -> No
     for refused in (lane.match_all(BATCH[8:]), first.cover(ends(BATCH))):
         with pytest.raises(IndexUnavailableError, match="being rebuilt"):
             await refused
-    for refused in (first.renew(), first.finish()):
+    for refused in (first.lease.renew(), first.lease.finish()):
         with pytest.raises(RebuildRefusedError):
             await refused
     found = await matcher(second.store).match_all(BATCH[6:], is_again=True)
@@ -230,7 +230,7 @@ async def test_a_rebuild_resumes_from_its_checkpoints(place: IndexAddress) -> No
     await first.close()
     with pytest.raises(RebuildRefusedError, match="under way"):
         await begun(place)
-    await second.finish()
+    await second.lease.finish()
     await second.close()
 
 
@@ -238,7 +238,7 @@ async def test_two_rebuilds_exclude_each_other_as_long_as_one_renews(address: In
     first = await begun(address, lease_seconds=3600)
     lease = first.index.layout.tag(0) + KeyKind.LEASE
     await client.pexpire(lease, 60_000)  # as if most of it had passed
-    await first.renew()
+    await first.lease.renew()
     assert await client.pttl(lease) > 60_000
     with pytest.raises(RebuildRefusedError, match="under way"):
         await begun(address)
@@ -249,7 +249,7 @@ async def test_two_rebuilds_exclude_each_other_as_long_as_one_renews(address: In
 async def test_an_index_that_holds_documents_is_not_rebuilt(place: IndexAddress) -> None:
     index = await opened(place, may_create=True)
     empty = await begun(place)
-    await empty.finish()
+    await empty.lease.finish()
     assert await index.state() is IndexState.LOST
     await matcher(empty.store).match_all(BATCH[:1])
     with pytest.raises(RebuildRefusedError, match=f"{place.namespace} holds documents"):
@@ -298,7 +298,7 @@ async def test_a_rebuild_of_several_slots_is_taken_up_amid_its_end(address: Inde
     await rebuild.close()
     again = await begun(place)
     assert await again.index.checkpoints() == {each.partition: each.offset for each in ends(BATCH)}
-    await again.finish()
+    await again.lease.finish()
     assert await again.index.state() is IndexState.READY
     await again.close()
 
@@ -344,7 +344,7 @@ async def test_families_keep_their_ids(address: IndexAddress) -> None:
     joins = founder_joins(former, batch, found)
     assert [join.number for join in joins] == [_number(rebuild, batch[0]), _number(rebuild, batch[4])]
     await rebuild.store.join(joins)
-    await rebuild.finish()
+    await rebuild.lease.finish()
     index = await opened(address)
     families = [
         view and view.family and (view.family.family_id, view.family.first_seen_ms)

@@ -35,9 +35,10 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.function_library import function_library, function_name, scripts
 from nearstream.workers.redis.server.functions import load_functions
 from nearstream.workers.redis.server.held_connections import HeldConnections
-from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
+from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout, new_layout
 from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
-from nearstream.workers.redis.store.opening import RebuildRefusedError, begin_rebuild, finish_rebuild, open_store
+from nearstream.workers.redis.store.lease import Lease, RebuildRefusedError
+from nearstream.workers.redis.store.opening import open_store
 from nearstream.workers.redis.store.transport import RedisTransport
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
@@ -401,22 +402,24 @@ async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Re
 async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: StoreLayout) -> None:
     shape, limits, prefix = Shape(2, 4), IndexLimits(documents=9_600), layout.prefix + b"r"
     old = await open_store(client, prefix, shape, limits, may_create=True)
+    layouts = [new_layout(prefix, shape, limits, b"epoch  %d" % at) for at in range(3)]
+    leases = [Lease(client, each, 60_000, b"lease  %d" % at) for at, each in enumerate(layouts)]
     put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
     await _transport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
     with pytest.raises(RebuildRefusedError, match="holds documents"):
-        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  0", lease_ms=60_000)
+        await leases[0].begin()
     await client.delete(old.tag(0) + KeyKind.FACTS)
-    new = await begin_rebuild(client, prefix, shape, limits, lease=b"lease  1", lease_ms=60_000)
+    new = await leases[1].begin()
     with pytest.raises(RebuildRefusedError, match="another rebuild"):
-        await begin_rebuild(client, prefix, shape, limits, lease=b"lease  2", lease_ms=60_000)
+        await leases[2].begin()
     await client.delete(new.tag(0) + KeyKind.LEASE)
-    assert new == await begin_rebuild(client, prefix, shape, limits, lease=b"lease  2", lease_ms=60_000)
+    assert new == await leases[2].begin()
     calls = [Call(1, "register", [put], 1)]
     with pytest.raises(IndexUnavailableError):
         await _transport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
     ((answer,),) = await _transport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
     assert answer.status is Status.NEW
-    await finish_rebuild(client, new, lease=b"lease  2", lease_ms=60_000)
+    await leases[2].finish()
     assert await open_store(client, prefix, shape, limits, may_create=False) == new
     with pytest.raises(IndexLostError):
         await _transport(client, old, LaneCalls(old)).all(calls)

@@ -208,7 +208,7 @@ def build_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def _rebuild(deployment: Deployment, options: argparse.Namespace, address: IndexAddress) -> Exit:
     from nearstream.workers.operations.rebuild import rebuild
-    from nearstream.workers.redis.store.opening import RebuildRefusedError
+    from nearstream.workers.redis.store.lease import RebuildRefusedError
 
     try:
         rebuilt = asyncio.run(_interruptible(rebuild(deployment, address, options.timeout, quiet=options.quiet)))

@@ -29,7 +29,7 @@ from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import cooperative_yield
 from nearstream.workers.redis.index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.store.opening import RebuildRefusedError
+from nearstream.workers.redis.store.lease import RebuildRefusedError
 
 BATCH = 32
 _NAMED = 5  # schemes that a message names
@@ -187,7 +187,7 @@ async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: f
         try:
             await _fill(run, starts, ends)
         except IndexUnavailableError:
-            await rebuilding.renew()  # It raises another error if another rebuild has taken the index.
+            await rebuilding.lease.renew()  # It raises another error if another rebuild has taken the index.
             raise
         except IndexBehindError as error:
             raise IndexUnavailableError(
@@ -196,7 +196,7 @@ async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: f
         finally:
             renewing.cancel()
             await asyncio.wait([renewing])
-        await rebuilding.finish()
+        await rebuilding.lease.finish()
     finally:
         await rebuilding.close()
     run.progress.end()
@@ -276,4 +276,4 @@ async def _renew(rebuilding: IndexRebuild) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
             with suppress(IndexUnavailableError):  # The next attempt is still within the lease.
-                await rebuilding.renew()
+                await rebuilding.lease.renew()

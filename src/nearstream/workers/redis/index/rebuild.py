@@ -13,8 +13,8 @@ from nearstream.workers.redis.index.index import Lane, RedisIndex
 from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import connect
-from nearstream.workers.redis.server.layout import LEASE_BYTES
-from nearstream.workers.redis.store.opening import begin_rebuild, finish_rebuild, release_rebuild, renew_rebuild
+from nearstream.workers.redis.server.layout import EPOCH_BYTES, new_layout
+from nearstream.workers.redis.store.lease import Lease
 
 LEASE_SECONDS = 30
 
@@ -23,23 +23,23 @@ FormerFamilies = Mapping[bytes, tuple[bytes, int]]
 
 
 class IndexRebuild:
-    """An index during its rebuild, which no other client can use until `finish`.
+    """An index during its rebuild, which no other client can use until its lease is finished.
 
-    The next `begin` resumes an interrupted rebuild, behind `index.checkpoints()`. The caller has to call `renew` within
-    each lease. Once another rebuild has taken the lease, every call is refused.
+    The next `begin` resumes an interrupted rebuild, behind `index.checkpoints()`. The caller has to renew the lease in
+    time. Once another rebuild has taken it, every call is refused.
 
     Attributes:
         index: The index.
         store: Its store, which takes the documents at the time of their records.
+        lease: The right to fill it.
     """
 
-    def __init__(self, index: RedisIndex, families: FormerFamilies, lease: bytes, lease_ms: int) -> None:
+    def __init__(self, index: RedisIndex, families: FormerFamilies, lease: Lease) -> None:
         """Take an index whose slots have the lease."""
         self.index = index
-        self._dated = _Dated(Lane(index, lease), families)
+        self.lease = lease
+        self._dated = _Dated(Lane(index, lease.token), families)
         self.store = Store(self._dated, index.layout.shape, index.address.limits, confirms=index.address.replicas > 0)
-        self._lease, self._lease_ms = lease, lease_ms
-        self._finished = False
 
     @classmethod
     async def begin(
@@ -64,14 +64,16 @@ class IndexRebuild:
             IndexUnavailableError: The server does not answer.
         """
         shape = address.shape(partitions)
-        client, lease, lease_ms = connect(address.connection), os.urandom(LEASE_BYTES), int(lease_seconds * 1000)
+        client = connect(address.connection)
         try:
             await check_requirements(client, address, may_create=True)
-            layout = await begin_rebuild(client, address.prefix, shape, address.limits, lease=lease, lease_ms=lease_ms)
+            new = new_layout(address.prefix, shape, address.limits, os.urandom(EPOCH_BYTES))
+            lease = Lease(client, new, int(lease_seconds * 1000))
+            layout = await lease.begin()
         except BaseException:
             await client.aclose()
             raise
-        return cls(RedisIndex(client, address, layout), families or {}, lease, lease_ms)
+        return cls(RedisIndex(client, address, layout), families or {}, lease)
 
     def set_time(self, now_ms: int) -> None:
         """Say when the records of the next batch were written, in milliseconds since 1970."""
@@ -85,33 +87,10 @@ class IndexRebuild:
         """
         await self.store.cover([Cover(*position) for position in positions])
 
-    async def renew(self) -> None:
-        """Keep the index for the length of another lease.
-
-        Raises:
-            RebuildRefusedError: Another rebuild has taken the index.
-            IndexUnavailableError: The server does not answer. Try again within the lease.
-        """
-        await renew_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
-
-    async def finish(self) -> None:
-        """Make the index ready for all clients.
-
-        Raises:
-            RebuildRefusedError: Another rebuild has taken the index.
-            IndexUnavailableError: The server does not answer. Try again.
-        """
-        await finish_rebuild(self.index.client, self.index.layout, lease=self._lease, lease_ms=self._lease_ms)
-        self._finished = True
-
     async def close(self) -> None:
-        """Close the connections.
-
-        An unfinished rebuild can then be resumed at once. Without this it can be resumed after the lease.
-        """
-        if not self._finished:
-            with suppress(IndexUnavailableError):
-                await release_rebuild(self.index.client, self.index.layout, lease=self._lease)
+        """Give the lease back, and close the connections."""
+        with suppress(IndexUnavailableError):
+            await self.lease.release()
         await self.index.close()
 
 
