@@ -4,25 +4,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from aiohttp import web
 
 from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest
-from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.topology import deployment_of
-from nearstream.workers.http.refusals import for_all_only, from_another_site
+from nearstream.workers.http.refusals import asked_for_all, for_all_only
 from nearstream.workers.http.requests import (
     any_name,
     ask_again,
-    is_from_another_site,
     json_response,
-    read_body,
     refusal,
-    status_of,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
@@ -93,17 +88,10 @@ async def _show(request: web.Request) -> web.Response:
 
 
 async def _replay(request: web.Request) -> web.Response:
-    refused = for_all_only(request)
-    if refused is not None:
-        return refused
-    if is_from_another_site(request):
-        return from_another_site()
-    try:
-        asked = msgspec.json.decode(await read_body(request, _REQUEST_BYTES), type=LiveReplayRequest)
-    except InvalidMessageError as error:
-        return refusal(status_of(error.reason), error.reason, error.detail)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return refusal(400, "bad_request", 'expected {"reason": "...", "dry_run": true}')
+    expected = 'expected {"reason": "...", "dry_run": true}'
+    asked = await asked_for_all(request, LiveReplayRequest, _REQUEST_BYTES, expected)
+    if isinstance(asked, web.Response):
+        return asked
     if request.app[_REPLAYING].locked():
         return ask_again(429, "busy", "expected one replay at a time")
     async with request.app[_REPLAYING]:

@@ -1,11 +1,15 @@
 """Refusals that several paths share, and the document that a path names."""
 
+from typing import TypeVar
+
 import msgspec
 from aiohttp import web
 
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.workers.http.access import ForbiddenError
-from nearstream.workers.http.requests import ACCESS, ask_again, is_from_another_site, refusal
+from nearstream.workers.http.requests import ACCESS, ask_again, is_from_another_site, read_body, refusal, status_of
+
+Asked = TypeVar("Asked")
 
 
 def named(request: web.Request) -> str | web.Response:
@@ -45,6 +49,28 @@ def for_all_only(request: web.Request) -> web.Response | None:
     if request[ACCESS].collections:
         return refusal(403, "collection_forbidden", "expected a token for all collections")
     return None
+
+
+async def asked_for_all(request: web.Request, kind: type[Asked], limit: int, expected: str) -> Asked | web.Response:
+    """Return what a request that may see all collections asks to be changed, or its refusal.
+
+    Args:
+        request: The request.
+        kind: What its body holds as JSON.
+        limit: Most bytes of its body.
+        expected: What to say of another body.
+    """
+    refused = for_all_only(request)
+    if refused is not None:
+        return refused
+    if is_from_another_site(request):
+        return from_another_site()
+    try:
+        return msgspec.json.decode(await read_body(request, limit), type=kind)
+    except InvalidMessageError as error:
+        return refusal(status_of(error.reason), error.reason, error.detail)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return refusal(400, "bad_request", expected)
 
 
 def from_another_site() -> web.Response:

@@ -11,18 +11,13 @@ from nearstream.schemas.alerts.silence import Silence, silence_key
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.live.state import LiveSilenceRequest
-from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http import openapi_live
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
-from nearstream.workers.http.refusals import for_all_only, from_another_site, unconfirmed
+from nearstream.workers.http.refusals import asked_for_all, unconfirmed
 from nearstream.workers.http.requests import (
-    is_from_another_site,
     json_response,
-    read_body,
-    refusal,
-    status_of,
 )
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 
@@ -64,17 +59,10 @@ async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
 
 
 async def _silence(request: web.Request) -> web.Response:
-    refused = for_all_only(request)
-    if refused is not None:
-        return refused
-    if is_from_another_site(request):
-        return from_another_site()
-    try:
-        asked = msgspec.json.decode(await read_body(request, _REQUEST_BYTES), type=LiveSilenceRequest)
-    except InvalidMessageError as error:
-        return refusal(status_of(error.reason), error.reason, error.detail)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return refusal(400, "bad_request", "expected collection, name and subject of an alert, and hours from 0 to 168")
+    expected = "expected collection, name and subject of an alert, and hours from 0 to 168"
+    asked = await asked_for_all(request, LiveSilenceRequest, _REQUEST_BYTES, expected)
+    if isinstance(asked, web.Response):
+        return asked
     feed, said = request.app[_FEED], None
     if asked.hours != 0:
         now = from_milliseconds(feed.now_ms())
