@@ -9,11 +9,9 @@ from random import Random
 from time import monotonic
 
 from nearstream.schemas.documents.document import Document
-from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import reach_table
 from nearstream.streams.estimates.comparing import compare_native, compare_numpy, fields_of
 from nearstream.streams.estimates.distance import PACKED_COSTS
-from nearstream.streams.estimates.pair import pair
 from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
 from nearstream.streams.native import native
 from nearstream.streams.signing import packed_fields
@@ -32,7 +30,6 @@ from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES
 
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
-REACH = bytes(8 * 400)
 _TABLE = 256  # the first numbers of a context are hashes, for which any value is valid
 
 
@@ -79,11 +76,8 @@ def meet(random: Random) -> None:
     copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
     both = [signer.sign(Document(id="x", text=each, observed_at=SEEN)) for each in (text, copy)]
     if all(each.n_bytes for each in both):
-        sides = pair(*both)
-        arguments = sides.shorter_side.windows, sides.longer_side.windows, REACH, sides.longer_side.grain, 0
-        assert native.align_symbols(*arguments) == alignment_numpy.align_symbols(*arguments), (
-            f"the twins differ on {text!r} and {copy!r}"
-        )
+        found = compare_native(both[0], both[1:])
+        assert found == compare_numpy(both[0], both[1:]), f"the twins differ on {text!r} and {copy!r}"
 
 
 def estimate(random: Random) -> None:

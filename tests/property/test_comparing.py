@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from random import Random
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
-from tests.support.compared import BASE, made_up
+from tests.support.compared import BASE, made_of, made_up
 from tests.support.implementations import needs_native
 from tests.support.made_up import sign, with_noise, words
 
@@ -138,3 +139,16 @@ def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is
         with suppress(ValueError):
             others = (split if is_other_split else fields, ARRIVING)
             assert len(native.compare(arriving, others, b"\0\1", reach_table, PACKED_COSTS)) == 2 * PACKED.size
+
+
+def test_texts_that_repeat_themselves_are_compared_in_no_more_time() -> None:
+    repeated = [7, 9] * 1024
+    texts = (repeated, [5, *[9, 7, 7] * 682, 6]), (list(range(2048)), [5, *range(0, 2048, 2), *range(1, 2048, 2)])
+    taken = []
+    for one, other in texts:
+        arriving, earlier = made_of(one), made_of(other)
+        began = process_time()
+        for _ in range(20):
+            compare_native(arriving, [earlier])
+        taken.append(process_time() - began)
+    assert taken[0] < 10 * taken[1]

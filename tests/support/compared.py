@@ -63,3 +63,14 @@ def _sketch(random: Random) -> bytes:
         return bytes(low | high << 4 for low, high in zip(slots[::2], slots[1::2], strict=True))
     layout = random.choice("BHI")
     return struct.pack(f"<128{layout}", *(slot | random.getrandbits(4) << 4 for slot in slots))
+
+
+def made_of(symbols: list[int]) -> Signature:
+    """Return a signature of these symbols of 19 bits, one in 8 bytes."""
+    steps = np.full(len(symbols), 8, np.int64)
+    (ld,) = pack_words(np.array(symbols, np.uint32), RaggedRows.between(steps, [0, len(steps)]))
+    n_bytes = 8 * len(symbols) + _WINDOW
+    digest = np.array(symbols[:2], "<i8").tobytes()
+    return replace(
+        BASE, digest=digest, n_bytes=n_bytes, characters=n_bytes, words=len(symbols), rate=8, ld=ld, gaps=b""
+    )

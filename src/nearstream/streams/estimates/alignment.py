@@ -4,18 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from operator import add
-from struct import iter_unpack
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.estimates import alignment_numpy
-from nearstream.streams.estimates.alignment_numpy import TAKEN
+from nearstream.streams.estimates.alignment_numpy import TAKEN, align_symbols
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-from nearstream.streams.native import fastest, native
-
-align_symbols = fastest(native.align_symbols, alignment_numpy.align_symbols)
 
 _TINY = 1e-9  # bytes: avoids a division by 0 and changes no result
 _COARSEST_RATE = 1 << 13  # used for texts of 16 MB
@@ -134,10 +129,10 @@ class Alignment:
 def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
     """Align two texts, without any match if they have fewer than `least` common symbols."""
     reach, grain = reach_table(shorter.rate), max(shorter.grain, longer.grain)
-    common, packed_indices, packed_blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least)
-    matched = np.frombuffer(packed_indices, np.int64).reshape(2, -1)
-    blocks = list(map(MatchingBlock._make, iter_unpack("5d", packed_blocks)))
-    return Alignment(shorter, longer, common, matched.shape[1] - 2, matched, blocks)
+    common, matched, blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least)
+    return Alignment(
+        shorter, longer, common, matched.shape[1] - 2, matched, [MatchingBlock(*row) for row in blocks.tolist()]
+    )
 
 
 def total(lengths: Iterable[float]) -> float:

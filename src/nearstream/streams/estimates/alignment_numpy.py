@@ -1,12 +1,12 @@
 """Alignment of two LD signatures in numpy, the twin of native/estimates.
 
-Arrays are passed as bytes of int64 or float64. A text has the shape (2, n + 1). Its first row holds the bytes at which
-the windows of its symbols start, then the end of the text. Its second row holds the symbols, then 0.
+A text is int64 of shape (2, n + 1), as bytes. Its first row holds the bytes at which the windows of its symbols start,
+then the end of the text. Its second row holds the symbols, then 0.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from struct import iter_unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 Bytes = NDArray[np.float64]
 
 
-def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int) -> tuple[int, bytes, bytes]:
+def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int) -> tuple[int, Integers, Bytes]:
     """Find the common symbols of two texts and the blocks they form.
 
     Matches are a longest common subsequence of the symbols. A block is a maximal run of matches between which no
@@ -62,17 +62,19 @@ def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int
         ]
     )
     blocks = _blocks(texts[0][0], texts[1][0], matched[:, 1:-1], np.frombuffer(reach), grain)
-    return common, matched.tobytes(), blocks.tobytes()
+    return common, matched, blocks
 
 
-def cheapest_path(blocks: bytes, shares: bytes, narrow: tuple[float, float], wide: float, least: float) -> float:
+def cheapest_path(
+    blocks: Iterable[Sequence[float]], shares: bytes, narrow: tuple[float, float], wide: float, least: float
+) -> float:
     """Return the cost of the cheapest path through two texts.
 
     A path leads from the start of both texts through some of the blocks, in order, to the last block. The blocks on
     the path cost nothing. The text between them costs its expected edits.
 
     Args:
-        blocks: Blocks as `align_symbols` returns them.
+        blocks: Rows of blocks as `align_symbols` returns them.
         shares: float64, the cost of the text between two blocks over its shorter length, beyond the difference of
             lengths, by shorter / longer in steps of 1 / 256.
         narrow: A number of bytes, and the factor of this cost where the shorter length is below that number.
@@ -82,7 +84,7 @@ def cheapest_path(blocks: bytes, shares: bytes, narrow: tuple[float, float], wid
     costs = memoryview(shares).cast("d")
     # The start of the texts counts as a block that ends there.
     ends = [(0.0, 0.0, 0.0, 0.0)]
-    for start, other_start, end, other_end, _ in iter_unpack("5d", blocks):
+    for start, other_start, end, other_end, _ in blocks:
         cheapest = float("inf")
         # Below, `bound + rest` is the least cost of a path that comes from that block or from an earlier one.
         rest = least * (start - narrow[0])

@@ -1,22 +1,16 @@
 """Edit distance of two texts, estimated from their aligned LD signatures."""
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import exp, sqrt
 
 import numpy as np
 
-from nearstream.streams.estimates import alignment_numpy
 from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
-from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS
+from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS, cheapest_path
 from nearstream.streams.estimates.isolated import isolated_edits, passage_doubt
 from nearstream.streams.estimates.scattered import scattered_edits
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-from nearstream.streams.native import fastest, native
-
-cheapest_path = fastest(native.cheapest_path, alignment_numpy.cheapest_path)
 
 # Edits between unrelated English texts beyond the difference of their lengths, over the shorter length, by
 # shorter / longer. Measured on texts of 250 to 8,000 characters.
@@ -94,8 +88,8 @@ def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rat
     """
     wide = max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden_share(blocks, shorter, rate))
     # The end of the texts counts as a block that starts there.
-    packed = array("d", chain(*blocks, (shorter, longer, shorter, longer, 0.0))).tobytes()
-    return cheapest_path(packed, PACKED_COSTS, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
+    path = (*blocks, (shorter, longer, shorter, longer, 0.0))
+    return cheapest_path(path, PACKED_COSTS, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
 
 
 def _hidden_share(blocks: Sequence[MatchingBlock], shorter: int, rate: int) -> float:

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NewType, NoReturn, Protocol, TypeVar, cast
 
-INTERFACE = 10  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 11  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -104,11 +104,6 @@ class Native(Protocol):
             numbers: The fields of `Spread` in entries.h.
         """
 
-    def align_symbols(
-        self, one: bytes, other: bytes, reach: bytes, grain: int, least: int, /
-    ) -> tuple[int, bytes, bytes]:
-        """Align two LD signatures (see `estimates/alignment_numpy.py`)."""
-
     def compare(
         self,
         arriving: TextFields,
@@ -124,8 +119,8 @@ class Native(Protocol):
             arriving: The text.
             others: The other texts.
             ties: For each of these what `tie` of `estimates/pair.py` returns.
-            reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
-            costs: What `cheapest_path` takes as `shares`.
+            reach: Returns the reach of blocks at a rate (see `estimates/alignment_numpy.py`).
+            costs: The costs of unrelated text (see `estimates/distance.py`).
         """
 
     def common_text(
@@ -137,7 +132,7 @@ class Native(Protocol):
             one: A text.
             other: Another text.
             same_lineage: Whether both are of one lineage.
-            reach: Returns the bytes that `align_symbols` takes as `reach`, for a rate.
+            reach: Returns the reach of blocks at a rate (see `estimates/alignment_numpy.py`).
 
         Returns:
             The passages in order, those in another order, the best segment if there is one, and the changes. Each takes
@@ -151,11 +146,6 @@ class Native(Protocol):
 
         Each is packed as the rate in int64, then start and end of each part in float64.
         """
-
-    def cheapest_path(
-        self, blocks: bytes, shares: bytes, narrow: tuple[float, float], wide: float, least: float, /
-    ) -> float:
-        """Return the cost of the cheapest path (see `estimates/alignment_numpy.py`)."""
 
 
 class _Absent:

@@ -21,7 +21,7 @@
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 10 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 11 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -212,11 +212,9 @@ static PyMethodDef functions[] = {
     {"small_keys", (PyCFunction)(void (*)(void))small_keys, METH_FASTCALL, "Return a short key of each payload."},
     {"unpack_text", (PyCFunction)(void (*)(void))unpack_text, METH_FASTCALL, "Return the text part of a record."},
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
-    {"align_symbols", align_symbols, METH_VARARGS, "Align two LD signatures."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
     {"cover", cover, METH_VARARGS, "Return which parts of a text each of others has."},
-    {"cheapest_path", cheapest_path, METH_VARARGS, "Return the cost of the cheapest path through two texts."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},
     {"held_for", held_for, METH_VARARGS, "Return what the buckets of some keys held, as a reply for these."},

@@ -1,6 +1,6 @@
 /* The symbols that two LD signatures have in common. Twin of estimates/alignment_numpy.py.
  *
- * The constants are those of the twin, and tests/property/test_alignment.py compares both.
+ * The constants are those of the twin, and tests/property/test_comparing.py compares what both lead to.
  */
 
 #pragma once
@@ -207,21 +207,6 @@ static size_t write_blocks(const Text text[2], const Reach *reach, i64 grain, do
     return (size_t)(out - begin);
 }
 
-/* Returns the matches as `align_symbols` of the twin describes them. */
-static PyObject *matched_of(const Text text[2])
-{
-    size_t matches = (size_t)(text[0].end - text[0].match);
-    PyObject *matched = bytes_of(NULL, 2 * (matches + 2) * sizeof(i64));
-    i64 *out = matched ? (i64 *)PyBytes_AsString(matched) : NULL;
-    for (int side = 0; side < 2 && out; side++) {
-        *out++ = -1;
-        for (const u32 *index = text[side].match; index < text[side].end; index++)
-            *out++ = *index;
-        *out++ = (i64)text[side].size;
-    }
-    return matched;
-}
-
 /* Memory of one alignment after another. */
 typedef struct {
     Buffer indices, rows;
@@ -265,38 +250,4 @@ static int align(Text text[2], i64 least, Workspace *space, size_t *common)
 static size_t matches_of(const Text text[2])
 {
     return (size_t)(text[0].end - text[0].match);
-}
-
-static PyObject *align_symbols(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    const char *windows[2], *reach;
-    Py_ssize_t sizes[2], reaches;
-    long long grain, least;
-    if (!PyArg_ParseTuple(arguments, "y#y#y#LL", &windows[0], &sizes[0], &windows[1], &sizes[1], &reach, &reaches,
-                          &grain, &least))
-        return NULL;
-    Text text[2];
-    for (int side = 0; side < 2; side++) {
-        size_t columns = (size_t)sizes[side] / sizeof(i64) / 2;
-        text[side] = (Text){.starts = (const i64 *)windows[side], .size = columns - 1};
-        text[side].symbols = text[side].starts + columns;
-        if (!columns || columns > MAX_KEPT || reaches < (Py_ssize_t)sizeof(double))
-            return PyErr_Format(PyExc_ValueError, "windows of two texts and growth of blocks expected");
-    }
-    Workspace space = {{0}, {0}};
-    double *blocks = NULL;
-    size_t common;
-    PyObject *items[3] = {NULL};
-    if (align(text, least, &space, &common) &&
-        (blocks = malloc(matches_of(text) * NUMBERS_PER_BLOCK * sizeof(double) + 1))) {
-        Reach table = {(const double *)reach, reaches / (i64)sizeof(double) - 1};
-        size_t numbers = write_blocks(text, &table, grain, blocks);
-        items[0] = PyLong_FromSize_t(common);
-        items[1] = matched_of(text);
-        items[2] = bytes_of(blocks, numbers * sizeof(double));
-    } else
-        PyErr_NoMemory();
-    free(blocks);
-    free_workspace(&space);
-    return tuple_of(items, 3);
 }

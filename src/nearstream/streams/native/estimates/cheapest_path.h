@@ -1,7 +1,4 @@
-/* The cheapest path through two texts. Twin of `cheapest_path` in estimates/alignment_numpy.py.
- *
- * The constants are those of the twin, and tests/property/test_alignment.py compares both.
- */
+/* The cheapest path through two texts. Twin of `cheapest_path` in estimates/alignment_numpy.py, with its constants. */
 
 #pragma once
 
@@ -46,23 +43,4 @@ static double cost_of_path(const double *block, size_t blocks, const Costs *cost
         path[1] = (Path){{block[2], block[3]}, cheapest, bound < path->bound ? bound : path->bound};
     }
     return path->cost;
-}
-
-static PyObject *cheapest_path(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    const double *block;
-    Py_ssize_t size, shares_size;
-    Costs costs;
-    if (!PyArg_ParseTuple(arguments, "y#y#(dd)dd", &block, &size, &costs.shares, &shares_size, &costs.narrow,
-                          &costs.narrow_share, &costs.wide_share, &costs.least))
-        return NULL;
-    if (shares_size != SHARES_BYTES)
-        return PyErr_Format(PyExc_ValueError, "%d shares expected", RATIO_STEPS + 1);
-    size_t blocks = (size_t)size / sizeof(double) / NUMBERS_PER_BLOCK;
-    Path *paths = malloc((blocks + 1) * sizeof(Path));
-    if (!paths)
-        return PyErr_NoMemory();
-    double cost = cost_of_path(block, blocks, &costs, paths);
-    free(paths);
-    return PyFloat_FromDouble(cost);
 }
