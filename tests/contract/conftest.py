@@ -11,6 +11,7 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape, Store
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
+from tests.devstack.stack import started_stack
 from tests.support.made_up import KEY, STANDARD
 from tests.support.stores import Make, parts_store
 
@@ -26,6 +27,13 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """
     if not {"own_server", "own_address", "nodes"} & set(request.fixturenames):
         monkeypatch.setattr("nearstream.workers.redis.index.requirements._DEADLINE_SECONDS", 60.0)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """Return the URL of a Redis for these tests alone, which look through all keys often, and leave none."""
+    with started_stack(kafka=False) as stack:
+        yield stack.redis
 
 
 @pytest.fixture

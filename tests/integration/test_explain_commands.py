@@ -77,7 +77,7 @@ async def test_why_not_names_the_tier_that_lost_the_pair(kafka: str, redis_url: 
             if not isinstance(event, Retraction)
         }
         redis = Redis.from_url(redis_url)
-        keys = sorted([key async for key in redis.scan_iter(f"*{deployment.settings.namespace}*")])
+        keys = sorted([key async for key in redis.scan_iter(f"*{deployment.settings.namespace}*", count=10_000)])
         before = [await redis.dump(key) for key in keys]
 
         related = await lost(deployment, "text", "version")

@@ -200,7 +200,9 @@ async def test_collections_are_spread_over_slots(kafka: str, redis_url: str, tmp
                 assert told in refused.stderr.decode()
             assert told in other.run("doctor").stdout.decode()
         async with Redis.from_url(redis_url) as client:
-            await client.delete(*[key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*")])
+            await client.delete(
+                *[key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*", count=10_000)]
+            )
         done = deployment.run("rebuild", "--quiet")
         assert (done.returncode, done.stdout) == (0, b"admitted 84, removed 0, skipped 0\n")
         with deployment.worker():

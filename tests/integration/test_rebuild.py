@@ -207,7 +207,7 @@ async def _forget_calls(url: str, address: IndexAddress) -> None:
     async with Redis.from_url(url) as client:
         for slot in range(address.slots):
             lanes = (address.tag(slot) + KeyKind.LANE).decode()
-            for key in [key async for key in client.scan_iter(match=f"{lanes}*")]:
+            for key in [key async for key in client.scan_iter(match=f"{lanes}*", count=10_000)]:
                 await client.delete(key)
 
 

@@ -86,7 +86,7 @@ async def traces(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFa
         names = [SIGNATURES, *EVENT_TOPICS, DEAD_LETTERS]
         topics = await deployment.read(*(name.name for name in names))
         client = Redis.from_url(redis_url)
-        keys = [key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*")]
+        keys = [key async for key in client.scan_iter(f"{{{deployment.settings.namespace}*", count=10_000)]
         index = {key: await client.dump(key) or b"" for key in keys}
         await client.aclose()
     connected = {literal_eval(line.removeprefix("NETWORK ")) for line in log if line.startswith("NETWORK (")}
