@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nearstream.schemas.documents.document import PARTITION_MAX, YEAR_9999_MS, Document, to_milliseconds
+from nearstream.schemas.documents.document import OBSERVED_MAX_MS, PARTITION_MAX, Document, to_milliseconds
 from nearstream.schemas.documents.event_id import DocumentState, event_id
 from nearstream.schemas.documents.evidence import (
     CommonSymbols,
@@ -153,7 +153,7 @@ SIGNATURES = st.builds(
     id=PRINTED,
     digest=st.binary(min_size=16, max_size=16),
     raw_digest=st.binary(min_size=16, max_size=16),
-    observed_at_ms=st.integers(0, YEAR_9999_MS),
+    observed_at_ms=st.integers(0, OBSERVED_MAX_MS),
     n_bytes=COUNTS,
     characters=COUNTS,
     words=COUNTS,
