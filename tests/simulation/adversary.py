@@ -314,7 +314,7 @@ class Schedule:
             self.history[slot].clear()
             return True, [None]
         if call.name in _READING:
-            return True, pickle.loads(pickle.dumps(getattr(part, call.name)(call.items)))  # noqa: S301 - our own
+            return True, pickle.loads(pickle.dumps(part.call(call.name, call.items)))  # noqa: S301 - our own
         if call.name == "require" and self.plan.tails and self._is_behind(part, call.items[0]):
             return self._gap(run, slot, call.items[0].partition)
         return True, self._write(run, call)
@@ -323,7 +323,7 @@ class Schedule:
         part, slot = self.parts[call.slot], call.slot
         if self.plan.tails:
             self.history[slot] = [*self.history[slot], pickle.dumps((part, self.calls[slot]))][-TAIL_MAX:]
-        reply = [None] if call.name == "require" else getattr(part, call.name)(call.items)
+        reply = [None] if call.name == "require" else part.call(call.name, call.items)
         if call.partition is not None:
             self.calls[slot][run.name, call.partition] += 1
             run.acknowledged[slot, call.partition] = self.calls[slot][run.name, call.partition]

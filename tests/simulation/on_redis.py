@@ -74,28 +74,20 @@ class OnRedis(Part):
         for key, value in dump:
             self.client.restore(key, 0, value)
 
-    def _both(self, name: str, batch: Sequence[Any]) -> list[Any]:
+    def call(self, name: str, items: Sequence[Any]) -> list[Any]:
         """Make a call in memory and on the server."""
-        answers: list[Any] = [None] * len(batch)
-        left, former = list(range(len(batch))), set[int]()
+        answers: list[Any] = [None] * len(items)
+        left, former = list(range(len(items))), set[int]()
         while left:
-            call, found = Call(self.slot, name, [batch[place] for place in left], 0), list[Any]()
+            call, found = Call(self.slot, name, [items[place] for place in left], 0), list[Any]()
             for command in self._calls.commands(call, former):
                 found += self._calls.answers(command, self.client.execute_command(*command.arguments))
             for place, answer in zip(left, found, strict=True):
                 answers[place] = answer
             left = [place for place in left if isinstance(answers[place], Former)]
             former |= {answers[place].number for place in left}
-        assert answers == getattr(Part, name)(self, batch), (name, batch)
+        assert answers == super().call(name, items), (name, items)
         return answers
-
-
-def _on_both(name: str) -> Any:  # noqa: ANN401 - each method has messages of its own
-    return lambda self, batch: self._both(name, batch)
-
-
-for _name in ("register", "enter", "peek", "withdraw", "fetch", "note", "decide", "join", "leave", "mark", "cover"):
-    setattr(OnRedis, _name, _on_both(_name))
 
 
 @contextmanager

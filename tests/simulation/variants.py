@@ -12,7 +12,7 @@ from nearstream.streams.matching.protocol.meeting import Meeting
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.families import Family
-from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Proposal
+from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Leave, Proposal
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 from nearstream.streams.store.store import Call, Store
@@ -201,20 +201,20 @@ class AnySlotConfirms(Lane):
 class NotesAreNotCounted(Part):
     """A decision is taken whatever was noted."""
 
-    def _decide(self, proposal: Proposal) -> Decided:
-        return super()._decide(proposal._replace(seen=1 << 30))
+    def decide(self, proposal: Proposal) -> Decided:
+        """Count all notes as seen."""
+        return super().decide(proposal._replace(seen=1 << 30))
 
 
 class DecisionsChange(Part):
     """A decision is formed anew at each delivery."""
 
-    def register(self, batch: Sequence[object]) -> list[object]:  # type: ignore[override]  # any batch
-        """Forget decisions."""
-        answers = super().register(batch)  # type: ignore[arg-type]
-        for answer in answers:
-            if answer.decision is not None and answer.number in self.history.states:
-                self.history.states[answer.number].decision = None
-        return [answer._replace(decision=None) for answer in answers]
+    def register(self, one: Put | Removal | Labelling) -> Registered:
+        """Forget the decision."""
+        answer = super().register(one)
+        if answer.decision is not None and answer.number in self.history.states:
+            self.history.states[answer.number].decision = None
+        return answer._replace(decision=None)
 
 
 class _CountsAlways(Family):
@@ -226,31 +226,31 @@ class _CountsAlways(Family):
 class JoinsCountTwice(Part):
     """To join again counts again."""
 
-    def _join(self, join: Join) -> FamilyView:
+    def join(self, join: Join) -> FamilyView:
+        """Forget that the member has joined."""
         if join.founder in self.families:
             self.families[join.founder].__class__ = _CountsAlways
-        return super()._join(join)
+        return super().join(join)
 
 
 class LeavingLeavesNoMark(Part):
     """Who leaves before it joins is not remembered."""
 
-    def leave(self, batch: Sequence[object]) -> list[int]:  # type: ignore[override]  # any batch
+    def leave(self, leave: Leave) -> int:
         """Forget who has not joined."""
         known = {founder: set(family.ordinals) for founder, family in self.families.items()}
-        answers = super().leave(batch)  # type: ignore[arg-type]
+        answer = super().leave(leave)
         for founder, family in self.families.items():
             family.left &= known.get(founder, set())
-        return answers
+        return answer
 
 
 class CoversNothing(Part):
     """A slot forgets what it was told to be done, and says that all is."""
 
-    def cover(self, batch: Sequence[Cover]) -> list[None]:
+    def cover(self, cover: Cover) -> None:
         """Claim everything."""
-        self.covers |= {partition: 1 << 30 for partition, *_ in batch}
-        return [None] * len(batch)
+        self.covers[cover.partition] = 1 << 30
 
 
 FIRST = 6_000_001  # the seed with which tests begin

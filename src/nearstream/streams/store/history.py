@@ -1,7 +1,7 @@
 """What the home of documents knows of their states, in memory: which of them is current, and what was decided."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nearstream.streams.store.limits import REMOVAL_MS, WALK
@@ -101,17 +101,12 @@ class History:
         self._removals: OrderedDict[bytes, tuple[Sent, int]] = OrderedDict()  # with the times of their registration
         self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label behind its time
 
-    def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
-        """Store states and removals in order, and say which state of each document is current."""
-        self._expire()
-        answers = []
-        for one in batch:
-            self.advance(one.now_ms, one.order.observed_ms if isinstance(one, Put) else 0)
-            if isinstance(one, Put):
-                answers.append(self._put(one))
-            else:
-                answers.append(self._remove(one) if isinstance(one, Removal) else self._label(one))
-        return answers
+    def register(self, one: Put | Removal | Labelling) -> Registered:
+        """Store a state, a removal or a label, and say which state of the document is current."""
+        self.advance(one.now_ms, one.order.observed_ms if isinstance(one, Put) else 0)
+        if isinstance(one, Put):
+            return self._put(one)
+        return self._remove(one) if isinstance(one, Removal) else self._label(one)
 
     def _put(self, put: Put) -> Registered:
         state = self.states.get(put.number)
@@ -254,9 +249,9 @@ class History:
         now_ms = now_ms or (self._clock() if self._clock else observed_ms)
         self.now_ms = max(self.now_ms, now_ms)
         if is_given:
-            self._expire()
+            self.expire()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Forget removals, records, and after half as long again what leads to families."""
         while self._removals and next(iter(self._removals.values()))[1] + REMOVAL_MS < self.now_ms:
             self._removals.popitem(last=False)

@@ -13,13 +13,13 @@ _LIMITS = IndexLimits()
 class Local:
     """Carries calls to slots in this process."""
 
-    def __init__(self, parts: Sequence[Any]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         """Take the slots."""
         self._parts = parts
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
         """Return the replies to calls."""
-        return [getattr(self._parts[call.slot], call.name)(call.items) for call in calls]
+        return [self._parts[call.slot].call(call.name, call.items) for call in calls]
 
 
 def local_store(limits: IndexLimits = _LIMITS, clock: Callable[[], int] | None = None) -> Store:

@@ -1,10 +1,12 @@
 """One slot of a store in memory: buckets, states, and the families that these founded.
 
-Each method is one atomic call and repeats without harm. None looks at a text, or at another slot.
+A call is atomic and repeats without harm. It answers its items in order, each by the method of its name. None of these
+looks at a text, or at another slot.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from nearstream.streams.store.buckets import Buckets
 from nearstream.streams.store.families import Family, Growth
@@ -55,35 +57,37 @@ class Part:
         self._kept: OrderedDict[int, tuple[bytes, int]] = OrderedDict()  # records of founders, by the last time
         self.history = History(self._retention_ms, clock, self._forget)
 
+    def call(self, name: str, items: Sequence[Any]) -> list[Any]:
+        """Return the answers to the items of a call, which is named by a method."""
+        if name == "register":
+            self.history.expire()
+        method = getattr(self, name)
+        return [method(item) for item in items]
+
     # The home of documents.
 
-    def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
-        """Store states and removals in order, and say which state of each document is current."""
-        return self.history.register(batch)
+    def register(self, one: Put | Removal | Labelling) -> Registered:
+        """Store a state, a removal or a label, and say which state of the document is current."""
+        return self.history.register(one)
 
     # The slots of keys.
 
-    def enter(self, batch: Sequence[Entry]) -> list[bytes]:
-        """Add numbers to buckets, and return for each entry what its buckets held before."""
-        return [self.buckets.enter(entry) for entry in batch]
+    def enter(self, entry: Entry) -> bytes:
+        """Add a number to buckets, and return what these held before."""
+        return self.buckets.enter(entry)
 
-    def peek(self, batch: Sequence[Entry]) -> list[bytes]:
-        """Return for each entry what its buckets hold."""
-        return [self.buckets.peek(entry) for entry in batch]
+    def peek(self, entry: Entry) -> bytes:
+        """Return what buckets hold."""
+        return self.buckets.peek(entry)
 
-    def withdraw(self, batch: Sequence[Entry]) -> list[None]:
-        """Take numbers out of buckets."""
-        for entry in batch:
-            self.buckets.withdraw(entry)
-        return [None] * len(batch)
+    def withdraw(self, entry: Entry) -> None:
+        """Take a number out of buckets."""
+        self.buckets.withdraw(entry)
 
     # The home of a state that others ask about.
 
-    def fetch(self, batch: Sequence[Query]) -> list[View | None]:
-        """Return what is known of each state. None: nothing."""
-        return [self._view(query) for query in batch]
-
-    def _view(self, query: Query) -> View | None:
+    def fetch(self, query: Query) -> View | None:
+        """Return what is known of a state. None: nothing."""
         state, family = self.history.states.get(query.number), self._known_family(query.number)
         seen = family.view(query.asker) if family and (state is None or state.is_followed) else None
         if state is None or state.order is None:
@@ -92,22 +96,16 @@ class Part:
         is_gone = state.record is None
         return View(state.order, state.decision, state.anchors, state.is_late, state.is_dead, is_gone, record, seen)
 
-    def note(self, batch: Sequence[Note]) -> list[Noted]:
-        """Tell undecided states that another one goes on without them."""
-        answers = []
-        for number, by in batch:
-            state = self.history.states.setdefault(number, State(None))
-            is_gone = state.order is not None and state.record is None
-            if state.decision is None and not is_gone:
-                state.notes.append(by)
-            answers.append(Noted(state.decision, is_gone))
-        return answers
+    def note(self, note: Note) -> Noted:
+        """Tell an undecided state that another one goes on without it."""
+        state = self.history.states.setdefault(note.number, State(None))
+        is_gone = state.order is not None and state.record is None
+        if state.decision is None and not is_gone:
+            state.notes.append(note.by)
+        return Noted(state.decision, is_gone)
 
-    def decide(self, batch: Sequence[Proposal]) -> list[Decided]:
-        """Record decisions about states that have none, unless there are notes that nobody has considered."""
-        return [self._decide(proposal) for proposal in batch]
-
-    def _decide(self, proposal: Proposal) -> Decided:
+    def decide(self, proposal: Proposal) -> Decided:
+        """Record the decision about a state that has none, unless there are notes that nobody has considered."""
         state = self.history.states.get(proposal.number)
         if state is None or state.record is None:
             return Decided(None)
@@ -120,27 +118,22 @@ class Part:
                 family.return_of(proposal.number)  # a member made it known while this record was lost
         return Decided(state.decision, is_dead=state.is_dead)
 
-    def shorten(self, batch: Sequence[Shortened]) -> list[None]:
-        """Store shorter records in place of those that are there."""
-        for number, record in batch:
-            state = self.history.states.get(number)
-            if state is not None and state.record is not None:
-                state.record = record
-        return [None] * len(batch)
+    def shorten(self, one: Shortened) -> None:
+        """Store a shorter record in place of the one that is there."""
+        state = self.history.states.get(one.number)
+        if state is not None and state.record is not None:
+            state.record = one.record
 
     # The home of a founder.
 
-    def keep(self, batch: Sequence[Keep]) -> list[bool]:
-        """Keep the records of founders for a retention from now on, and say whether they were there.
+    def keep(self, keep: Keep) -> bool:
+        """Keep the record of a founder for a retention from now on, and say whether it was there.
 
         What is stored as the record of a founder becomes a patch too, which changes nothing in the one that is kept.
         """
-        return [self._keep(founder) for founder, _ in batch]
-
-    def _keep(self, founder: int) -> bool:
-        (kept,) = self.kept([founder])
+        founder = keep.founder
         state = self.history.states.get(founder)
-        record = kept or (state.record if state else None)
+        record = self.kept(founder) or (state.record if state else None)
         if record is None:
             return False
         if state is not None and state.record is not None:
@@ -151,19 +144,16 @@ class Part:
             self._kept.popitem(last=False)
         return True
 
-    def kept(self, batch: Sequence[int]) -> list[bytes | None]:
-        """Return the records of founders that are kept."""
-        found = [self._kept.get(founder) for founder in batch]
-        return [None if one is None or self._has_expired(one[1]) else one[0] for one in found]
+    def kept(self, founder: int) -> bytes | None:
+        """Return the record of a founder, if it is kept."""
+        record, since_ms = self._kept.get(founder, (None, 0))
+        return None if self._has_expired(since_ms) else record
 
     def _has_expired(self, since_ms: int) -> bool:
         return 0 < self._retention_ms < self.history.now_ms - since_ms
 
-    def join(self, batch: Sequence[Join]) -> list[FamilyView]:
-        """Count members once, and say who represents their families."""
-        return [self._join(join) for join in batch]
-
-    def _join(self, join: Join) -> FamilyView:
+    def join(self, join: Join) -> FamilyView:
+        """Count a member once, and say who represents its family."""
         self.history.advance(join.now_ms)
         answer = self._family(join.founder).join(join, self.history.now_ms)
         if self.families[join.founder].last_ms == self.history.now_ms:
@@ -196,27 +186,24 @@ class Part:
         """Return whether nobody has joined a family for one and a half retentions."""
         return 0 < self._retention_ms * 3 // 2 < self.history.now_ms - family.last_ms
 
-    def leave(self, batch: Sequence[Leave]) -> list[int]:
-        """Note that members have died, and return who represents their families now."""
-        return [self._family(founder).leave(number) for founder, number in batch]
+    def leave(self, leave: Leave) -> int:
+        """Note that a member has died, and return who represents its family now."""
+        return self._family(leave.founder).leave(leave.number)
 
-    def mark(self, batch: Sequence[Mark]) -> list[None]:
-        """Remember labelled documents with their families."""
-        for founder, document, number, label in batch:
-            is_alone = number == founder and label
-            family = self._family(founder) if is_alone else self._known_family(founder)
-            if family is not None:
-                family.mark(document, number, label)
-        return [None] * len(batch)
+    def mark(self, mark: Mark) -> None:
+        """Remember a labelled document with its family."""
+        founder, document, number, label = mark
+        is_alone = number == founder and label
+        family = self._family(founder) if is_alone else self._known_family(founder)
+        if family is not None:
+            family.mark(document, number, label)
 
-    def growth(self, batch: Sequence[Measure]) -> list[Growth | None]:
-        """Return how families grow. None: it is not known."""
-        families = [(self._known_family(founder), now_ms or self.history.time_ms()) for founder, now_ms in batch]
-        return [family.growth(now_ms) if family else None for family, now_ms in families]
+    def growth(self, measure: Measure) -> Growth | None:
+        """Return how a family grows. None: it is not known."""
+        family = self._known_family(measure.founder)
+        return family.growth(measure.now_ms or self.history.time_ms()) if family else None
 
-    def cover(self, batch: Sequence[Cover]) -> list[None]:
+    def cover(self, cover: Cover) -> None:
         """Note that everything up to an offset is done."""
-        for partition, offset, now_ms in batch:
-            self.history.advance(now_ms)
-            self.covers[partition] = max(self.covers.get(partition, -1), offset)
-        return [None] * len(batch)
+        self.history.advance(cover.now_ms)
+        self.covers[cover.partition] = max(self.covers.get(cover.partition, -1), cover.offset)

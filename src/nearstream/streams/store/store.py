@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
     Attributes:
         slot: The slot.
-        name: The method of `Part` that is called.
+        name: The method of `Part` that answers each item.
         items: What it is given. The reply has one answer for each.
         partition: The partition of `signatures` on whose behalf the slot is written to. None: it is only read.
     """
