@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.plain_words import fixed_forms, plain_words, plain_words_slowly
 from nearstream.streams.fingerprints.rewriting import rewritten
 from tests.support.implementations import NAMES, signer_of
 from tests.support.made_up import sign
@@ -162,3 +163,21 @@ def test_any_text_has_a_form_in_both_implementations(text: str) -> None:
 def test_case_changes_no_form(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text)
     assert form(plain.casefold()) == form(plain)
+
+
+PRINTS = st.characters(min_codepoint=0xA0, max_codepoint=0x2044, exclude_categories=["Cs"])
+LATIN = st.characters(min_codepoint=0x09, max_codepoint=0x180)
+SIGNS = st.characters(min_codepoint=0x2010, max_codepoint=0x20C1)
+
+
+@given(st.one_of(st.text(st.one_of(LATIN, SIGNS), max_size=30), st.text(st.one_of(LATIN, SIGNS, PRINTS), max_size=30)))
+def test_a_text_of_letters_with_fixed_forms_is_read_as_any_text(text: str) -> None:
+    assert plain_words(text, RULES) == (text if text.isascii() else plain_words_slowly(text, RULES))
+
+
+def test_a_letter_has_its_fixed_form_beside_each_other_one() -> None:
+    letters = list(fixed_forms())
+    assert len(letters) > 250
+    for one in letters:
+        for text in (" ".join(f"a{one}{other}i" for other in letters), "".join(f"{one}{other}" for other in letters)):
+            assert plain_words(text, RULES) == plain_words_slowly(text, RULES), one

@@ -17,6 +17,7 @@ _APART = 4  # letters of such scripts, and spaces
 _HAMZA = 8
 _LATIN, _CYRILLIC, _GREEK = 16, 32, 64
 _LETTER = _LATIN | _CYRILLIC | _GREEK
+_REPLACEABLE = _DROPPED | _SEPARATOR | _HAMZA | _CYRILLIC | _GREEK
 
 # Characters that nobody sees, such as soft hyphens, joiners and variation selectors (Default_Ignorable_Code_Point of
 # Unicode 14), then the marks on Arabic letters and the line that stretches Arabic words.
@@ -68,10 +69,8 @@ def plain_letters(text: str) -> str:
     """
     if text.isascii():
         return text
-    # Deleting all ASCII bytes leaves whole code points, and is many times as fast as a look at all of the text.
-    beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
-    seen = int(np.bitwise_or.reduce(_kinds().take(_code_points(beyond))))
-    if seen & (_DROPPED | _SEPARATOR | _HAMZA | _CYRILLIC | _GREEK) == 0:
+    seen = _seen_kinds(beyond_ascii(text))
+    if seen & _REPLACEABLE == 0:
         return text
     codes = _code_points(text)
     plain = codes
@@ -80,6 +79,21 @@ def plain_letters(text: str) -> str:
     if seen & (_CYRILLIC | _GREEK):
         plain = _in_one_script(plain)
     return text if plain is codes else plain.tobytes().decode("utf-32-le", "surrogatepass")
+
+
+def is_plain(text: str) -> bool:
+    """Return whether `plain_letters` keeps a text in any context."""
+    return _seen_kinds(text) & _REPLACEABLE == 0
+
+
+def _seen_kinds(text: str) -> int:
+    return int(np.bitwise_or.reduce(_kinds().take(_code_points(text)), initial=0))
+
+
+def beyond_ascii(text: str) -> str:
+    """Return the characters of a text that are not of ASCII, in order."""
+    # Deleting all ASCII bytes leaves whole code points, and is many times as fast as a look at all of the text.
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def _seen(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:

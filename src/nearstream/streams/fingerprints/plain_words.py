@@ -17,13 +17,15 @@ from nearstream.streams.fingerprints.case_folding import BASE, MARK_LIKE, REPLAC
 from nearstream.streams.fingerprints.letters import LETTERS
 from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.plain_letters import plain_letters
+from nearstream.streams.fingerprints.plain_letters import beyond_ascii, is_plain, plain_letters
 
 _CODE_POINTS = 0x110000
 _DROPPED = _CODE_POINTS  # beyond all code points: a letter that becomes none
 _SEVERAL = _CODE_POINTS + 1  # and from here on letters that become several, by their number
 # Signs of wide print, blanks and others of which NFKC makes another one. NFKC takes long where it has to change a text.
 _PRINT_RANGES: Final = ((0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF01, 0xFFEE))
+# Letters of Western and Central Europe, and signs of print. Most of them have one plain form in any context.
+_FIXED_RANGES: Final = ((0xA0, 0x17F), (0x218, 0x21B), (0x2010, 0x2044), (0x20A0, 0x20C0))
 _DOT = "i\u0307"  # what the lower case of the Turkish capital is in two code points
 # What a code point is, one bit each.
 _MARK, _EAST_ASIAN, _BLANK = 1, 2, 4
@@ -55,6 +57,18 @@ def plain_words(text: str, rules: TextRules) -> str:
     """
     if text.isascii():
         return text
+    beyond = beyond_ascii(text)
+    if not _only_fixed().fullmatch(beyond):
+        return plain_words_slowly(text, rules)
+    become = fixed_forms()
+    for letter in set(beyond):
+        if become[letter] != letter:
+            text = text.replace(letter, become[letter])
+    return text
+
+
+def plain_words_slowly(text: str, rules: TextRules) -> str:
+    """Return what `plain_words` does, without `fixed_forms`."""
     composed = _composed(_text(_prints().take(_code_points(text))), rules)
     plain = _in_table(plain_letters(composed.replace("\u200b", "")))
     if plain.isascii():
@@ -127,6 +141,32 @@ def _kinds() -> NDArray[np.uint8]:
         for first, last in spans:
             kinds[first : last + 1] |= kind
     return kinds
+
+
+@cache
+def _only_fixed() -> re.Pattern[str]:
+    """Return a pattern of letters that all have fixed forms."""
+    return re.compile(f"[{re.escape(''.join(fixed_forms()))}]*")
+
+
+@cache
+def fixed_forms() -> dict[str, str]:
+    """Return the plain form of each letter that has one form in any context.
+
+    Letters of a plain form have no other form, so letters can be replaced in any order.
+    """
+    marks = fold_table() & (MARK_LIKE | REPLACED)
+    become: dict[str, str] = {}
+    for letter in (chr(code) for first, last in _FIXED_RANGES for code in range(first, last + 1)):
+        plain = plain_words_slowly(letter, TextRules())
+        met = letter + unicodedata.normalize("NFKC", letter) + plain
+        if not any(marks[ord(each)] for each in met) and is_plain(met):
+            become[letter] = plain
+    return {
+        letter: plain
+        for letter, plain in become.items()
+        if all(each.isascii() or become.get(each) == each for each in plain)
+    }
 
 
 @cache

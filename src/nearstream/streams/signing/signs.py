@@ -6,17 +6,18 @@ The normal form leaves all signs out. With these, a text in which only a sign ch
 import re
 import unicodedata
 
+from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 from nearstream.streams.native import fastest, native
 
-# Music, sign writing, and scripts newer than Unicode 14.0. In UTF-8 they all begin with one byte.
+# Music, sign writing, and scripts newer than Unicode 14.0.
 _UNREAD = re.compile(
     "[\U000105c0-\U000105ff\U00010940-\U0001095f\U00010d40-\U00010d8f\U00011380-\U000113ff\U00011bc0-\U00011bff"
     "\U00011db0-\U00011def\U00011f00-\U00011f5f\U00012550-\U0001268f\U00013460-\U000143ff\U00016100-\U0001613f"
     "\U00016d40-\U00016d7f\U00016ea0-\U00016edf\U00018d80-\U000191df\U0001d000-\U0001d24f\U0001d800-\U0001daaf"
     "\U0001e4d0-\U0001e4ff\U0001e5d0-\U0001e5ff\U0001e6c0-\U0001e6ff\U0002ebf0-\U0002ee5f\U00031350-\U0003fffd]+"
 )
-_UNREAD_BYTE = b"\xf0"
-_RAISED = re.compile("(?<=[0-9])[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]+")
+_SMALL = "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]"
+_RAISED, _HAS_SMALL = re.compile(f"(?<=[0-9]){_SMALL}+"), re.compile(_SMALL)
 # Signs that always mean something: $ % &, and outside ASCII currency, degrees, per mille, mathematics, arrows, pictures
 # and Braille. Boxes, blocks and geometric shapes are layout.
 _ALWAYS = (
@@ -69,8 +70,9 @@ def unread(text: str) -> bytes:
     """
     if text.isascii():
         return b""
-    found = _RAISED.findall(text)
-    if _UNREAD_BYTE in text.encode("utf-8", "surrogatepass"):
+    beyond = beyond_ascii(text)
+    found = _RAISED.findall(text) if _HAS_SMALL.search(beyond) else []
+    if _UNREAD.search(beyond):
         found = [*_UNREAD.findall(text), *found]
     return " ".join(found).encode()
 
