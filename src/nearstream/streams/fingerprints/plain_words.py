@@ -24,7 +24,7 @@ _DROPPED = _CODE_POINTS  # beyond all code points: a letter that becomes none
 _SEVERAL = _CODE_POINTS + 1  # and from here on letters that become several, by their number
 # Signs of wide print, blanks and others of which NFKC makes another one. NFKC takes long where it has to change a text.
 _PRINT_RANGES: Final = ((0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF01, 0xFFEE))
-# Letters of Western and Central Europe, and signs of print. Most of them have one plain form in any context.
+# Latin characters with accents, and signs of print. Most of them have one plain form in any context.
 _FIXED_RANGES: Final = ((0xA0, 0x17F), (0x218, 0x21B), (0x2010, 0x2044), (0x20A0, 0x20C0))
 _DOT = "i\u0307"  # what the lower case of the Turkish capital is in two code points
 # What a code point is, one bit each.
@@ -145,15 +145,15 @@ def _kinds() -> NDArray[np.uint8]:
 
 @cache
 def _only_fixed() -> re.Pattern[str]:
-    """Return a pattern of letters that all have fixed forms."""
+    """Return a pattern of characters that all have fixed forms."""
     return re.compile(f"[{re.escape(''.join(fixed_forms()))}]*")
 
 
 @cache
 def fixed_forms() -> dict[str, str]:
-    """Return the plain form of each letter that has one form in any context.
+    """Return the plain form of each character that has one form in any context.
 
-    Letters of a plain form have no other form, so letters can be replaced in any order.
+    The characters of a plain form are their own forms, so they can be replaced in any order.
     """
     marks = fold_table() & (MARK_LIKE | REPLACED)
     become: dict[str, str] = {}
