@@ -1,79 +1,24 @@
-"""Each rule with its numbers and bounds, to explain a verdict.
-
-`rules.decide` is written for speed. This page states its conditions as data, one comparison at a time. A test
-compares both on random numbers.
-"""
+"""Each rule with its numbers and bounds, one comparison at a time, to explain a verdict."""
 
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.relations import rules
 from nearstream.streams.relations.rules import (
-    COVERED,
     EQUAL_DIGEST,
-    FEW_EDITS,
     NO_COMMON_TEXT,
-    REORDERED,
+    RULES,
     SAME_LINEAGE,
-    SCATTERED_NOISE,
     SHARED_PASSAGE,
     SKETCH_RESEMBLANCE,
-    SPREAD_EDITS,
     TOO_SHORT,
+    Clauses,
     Rule,
 )
 from nearstream.streams.relations.thresholds import Thresholds
 
 _SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge}
-# (number, sign, threshold). A condition is a tuple of clauses that all hold, a clause is a tuple of comparisons of
-# which one holds.
-_Comparison = tuple[str, str, str]
-_Clauses = tuple[tuple[_Comparison, ...], ...]
-
-_COMMON_TEXT: _Clauses = (
-    (("shared", ">=", "order_free_min"),),
-    (("common", ">=", "symbols_min"),),
-    (("common_words", ">=", "common_words_min"),),
-)
-_CONDITIONS: dict[Rule, _Clauses] = {
-    FEW_EDITS: (
-        (("distance_ratio", "<=", "distance_ratio_max"),),
-        (("matches", ">=", "symbols_min"),),
-    ),
-    SCATTERED_NOISE: (
-        (("distance_ratio", "<=", "noise_ratio_max"),),
-        (("length_ratio", ">=", "length_ratio_min"),),
-        (("shared", "<", "version_min"),),
-        (("matches", ">=", "symbols_min"),),
-        (("spread_shorter", ">", "noise_spread_min"),),
-    ),
-    NO_COMMON_TEXT: (
-        (
-            ("shared", "<", "order_free_min"),
-            ("common", "<", "symbols_min"),
-            ("common_words", "<", "common_words_min"),
-        ),
-    ),
-    REORDERED: (
-        (("length_ratio", ">=", "length_ratio_min"),),
-        (("shared_shorter", ">=", "reordered_min"),),
-        (("order_gap", ">=", "order_gap"),),
-    ),
-    COVERED: (
-        (("shared_shorter", ">=", "containment_min"),),
-        (("length_ratio", "<=", "length_ratio_max"),),
-        (("segment_cover", ">=", "segment_cover_min"), ("length_ratio", "<", "small_ratio")),
-    ),
-    SPREAD_EDITS: (
-        (("shared_shorter", ">=", "version_min"),),
-        (("spread", ">=", "spread_min"),),
-        (("segment_share", "<", "segment_share_max"), ("spread", ">=", "wide_spread")),
-    ),
-    SHARED_PASSAGE: _COMMON_TEXT,
-}
-_BEFORE = (FEW_EDITS, SCATTERED_NOISE)  # rules that need no common shingles
-_OF_TWO_SITES = (SCATTERED_NOISE, SPREAD_EDITS)  # rules that never hold for two pages of one site
-_SKETCH_ONLY: _Clauses = ((("mean_resemblance", ">=", "mean_resemblance_min"),),)
 
 
 @dataclass(frozen=True)
@@ -144,8 +89,8 @@ def conditions(estimate: Estimate, thresholds: Thresholds) -> tuple[Condition, .
         Condition(TOO_SHORT, (), estimate.is_short),
     )
     if not estimate.rate:
-        return (*first, _condition(SKETCH_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds))
-    return (*first, *(_condition(rule, clauses, estimate, thresholds) for rule, clauses in _CONDITIONS.items()))
+        return (*first, _condition(SKETCH_RESEMBLANCE, SKETCH_RESEMBLANCE.clauses, estimate, thresholds))
+    return (*first, *(_condition(rule, rule.clauses, estimate, thresholds) for rule in RULES))
 
 
 def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
@@ -154,24 +99,25 @@ def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
     A rule after `no_common_text` is tried only if that does not hold, so it also needs common text.
     """
     if not estimate.rate:
-        return _condition(SKETCH_RESEMBLANCE, _SKETCH_ONLY, estimate, thresholds)
+        return _condition(SKETCH_RESEMBLANCE, SKETCH_RESEMBLANCE.clauses, estimate, thresholds)
+    common_text, after = SHARED_PASSAGE.clauses, RULES.index(NO_COMMON_TEXT)
     candidates = [
-        _condition(rule, clauses if rule in _BEFORE else (*_COMMON_TEXT, *clauses), estimate, thresholds)
-        for rule, clauses in _CONDITIONS.items()
-        if rule not in (NO_COMMON_TEXT, SHARED_PASSAGE) and not (estimate.same_site and rule in _OF_TWO_SITES)
+        _condition(rule, rule.clauses if place < after else (*common_text, *rule.clauses), estimate, thresholds)
+        for place, rule in enumerate(RULES)
+        if rule not in (NO_COMMON_TEXT, SHARED_PASSAGE) and not (estimate.same_site and rule.of_two_sites)
     ]
-    passage = _condition(SHARED_PASSAGE, _COMMON_TEXT, estimate, thresholds)
+    passage = _condition(SHARED_PASSAGE, common_text, estimate, thresholds)
     return min((passage, *candidates), key=lambda each: (each.lacks, len(each.failing)))
 
 
-def _condition(rule: Rule, clauses: _Clauses, estimate: Estimate, thresholds: Thresholds) -> Condition:
+def _condition(rule: Rule, clauses: Clauses, estimate: Estimate, thresholds: Thresholds) -> Condition:
     compared = tuple(tuple(_compared(each, estimate, thresholds) for each in clause) for clause in clauses)
-    of_one_site = estimate.same_site and rule in _OF_TWO_SITES
+    of_one_site = estimate.same_site and rule.of_two_sites
     holds = not of_one_site and all(any(each.holds for each in clause) for clause in compared)
     return Condition(rule, compared, holds, of_one_site)
 
 
-def _compared(comparison: _Comparison, estimate: Estimate, thresholds: Thresholds) -> Comparison:
+def _compared(comparison: rules.Comparison, estimate: Estimate, thresholds: Thresholds) -> Comparison:
     number, sign, threshold = comparison
     value, bound = float(getattr(estimate, number)), float(getattr(thresholds, threshold))
     return Comparison(number, value, sign, threshold, bound, _SIGNS[sign](value, bound))

@@ -10,7 +10,6 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.common_end import have_other_texts_above
 from nearstream.streams.relations.rules import (
     COMMON_END,
-    COMPARED_FIELDS,
     COVERED,
     EQUAL_DIGEST,
     EQUAL_MAIN_CONTENT,
@@ -19,6 +18,7 @@ from nearstream.streams.relations.rules import (
     TOO_SHORT,
     Relation,
     Rule,
+    compared_fields,
     consulted_thresholds,
     decide,
 )
@@ -207,5 +207,5 @@ def _moves(rule: Rule, thresholds: Thresholds) -> tuple[tuple[str, float, float,
         for moved in neighbours(thresholds, consulted_thresholds(rule))
         for name in consulted_thresholds(rule)
         if getattr(moved, name) != getattr(thresholds, name)
-        for field in COMPARED_FIELDS[name]
+        for field in compared_fields(name)
     )

@@ -58,7 +58,7 @@ class Part:
         self.history = History(self._retention_ms, clock, self._forget)
 
     def call(self, name: str, items: Sequence[Any]) -> list[Any]:
-        """Return the answers to the items of a call, which is named by a method."""
+        """Return the answers of the method of this name to items, in order."""
         if name == "register":
             self.history.expire()
         method = getattr(self, name)
@@ -87,7 +87,7 @@ class Part:
     # The home of a state that others ask about.
 
     def fetch(self, query: Query) -> View | None:
-        """Return what is known of a state. None: nothing."""
+        """Return what is known of a state, if anything is."""
         state, family = self.history.states.get(query.number), self._known_family(query.number)
         seen = family.view(query.asker) if family and (state is None or state.is_followed) else None
         if state is None or state.order is None:
@@ -199,7 +199,7 @@ class Part:
             family.mark(document, number, label)
 
     def growth(self, measure: Measure) -> Growth | None:
-        """Return how a family grows. None: it is not known."""
+        """Return how a family grows, if it is known."""
         family = self._known_family(measure.founder)
         return family.growth(measure.now_ms or self.history.time_ms()) if family else None
 
