@@ -43,7 +43,7 @@ class Side:
         grain: Bytes by which positions may be off, 0 where they are exact to the byte.
     """
 
-    windows: bytes
+    windows: NDArray[np.int64]
     n_bytes: int
     characters: int
     rate: int
@@ -52,18 +52,18 @@ class Side:
     @property
     def symbols(self) -> int:
         """Return the number of symbols."""
-        return len(self.windows) // 16 - 1
+        return int(self.windows.shape[1]) - 1
 
     def starts(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the bytes where the windows of these symbols start."""
-        starts: NDArray[np.int64] = np.frombuffer(self.windows, np.int64, self.symbols + 1)[indices]
+        starts: NDArray[np.int64] = self.windows[0, indices]
         return starts
 
     def without(self, indices: NDArray[np.int64]) -> "Side":
         """Return this text with these symbols marked so that they match nothing."""
-        windows = np.frombuffer(bytearray(self.windows), np.int64).reshape(2, -1)
+        windows = self.windows.copy()
         windows[1, indices] += TAKEN
-        return replace(self, windows=windows.tobytes())
+        return replace(self, windows=windows)
 
 
 @dataclass(frozen=True)

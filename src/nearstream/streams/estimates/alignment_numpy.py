@@ -1,7 +1,7 @@
 """Alignment of two LD signatures in numpy, the twin of native/estimates.
 
-A text is int64 of shape (2, n + 1), as bytes. Its first row holds the bytes at which the windows of its symbols start,
-then the end of the text. Its second row holds the symbols, then 0.
+A text is int64 of shape (2, n + 1). Its first row holds the bytes at which the windows of its symbols start, then the
+end of the text. Its second row holds the symbols, then 0.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 Bytes = NDArray[np.float64]
 
 
-def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int) -> tuple[int, Integers, Bytes]:
+def align_symbols(one: Integers, other: Integers, reach: bytes, grain: int, least: int) -> tuple[int, Integers, Bytes]:
     """Find the common symbols of two texts and the blocks they form.
 
     Matches are a longest common subsequence of the symbols. A block is a maximal run of matches between which no
@@ -45,8 +45,7 @@ def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int
         indices of symbols in both texts, after -1 and before the number of symbols. The blocks as float64 of shape
         (n, 5): starts in both texts, ends in both texts, length.
     """
-    texts = [np.frombuffer(text, np.int64).reshape(2, -1) for text in (one, other)]
-    symbols = [text[1, :-1] for text in texts]
+    symbols = one[1, :-1], other[1, :-1]
     kept = _kept_indices(*symbols), _kept_indices(*symbols[::-1])
     ours, theirs = (values[indices] for values, indices in zip(symbols, kept, strict=True))
     common = (Counter(ours.tolist()) & Counter(theirs.tolist())).total()
@@ -61,7 +60,7 @@ def align_symbols(one: bytes, other: bytes, reach: bytes, grain: int, least: int
             for values, indices, text_runs in zip(symbols, kept, runs, strict=True)
         ]
     )
-    blocks = _blocks(texts[0][0], texts[1][0], matched[:, 1:-1], np.frombuffer(reach), grain)
+    blocks = _blocks(one[0], other[0], matched[:, 1:-1], np.frombuffer(reach), grain)
     return common, matched, blocks
 
 

@@ -1,6 +1,5 @@
 """Two signatures in a fixed order, read at their common rate."""
 
-import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -150,7 +149,7 @@ def _side(signature: Signature, finer: int, coarser: int) -> Side:
     """Read the symbols of a signature at the coarser rate."""
     bits = compared_bits(signature, coarser.bit_length() - finer.bit_length())
     if not signature.ld or bits < 1:
-        return Side(struct.pack("=qq", signature.n_bytes, 0), signature.n_bytes, signature.characters, coarser)
+        return Side(np.array(((signature.n_bytes,), (0,)), np.int64), signature.n_bytes, signature.characters, coarser)
     stored = signature.rate, signature.ld, signature.gaps
     return _cached_side(stored, coarser, bits, signature.n_bytes, signature.characters)
 
@@ -164,7 +163,7 @@ def _cached_side(stored: tuple[int, bytes, bytes], rate: int, bits: int, n_bytes
     seen = view(LdSignature(*stored), rate, bits)
     windows = np.empty((2, len(seen.symbols) + 1), np.int64)
     windows[0, :-1], windows[1, :-1], windows[:, -1] = seen.positions, seen.symbols, (n_bytes, 0)
-    return Side(windows.tobytes(), n_bytes, characters, rate, rate // GAP_STEPS if stored[2] else 0)
+    return Side(windows, n_bytes, characters, rate, rate // GAP_STEPS if stored[2] else 0)
 
 
 def _is_short(text: Signature) -> bool:

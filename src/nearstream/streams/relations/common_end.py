@@ -28,8 +28,8 @@ def have_other_texts_above(one: Signature, other: Comparable) -> bool:
 
 
 def _has_text_above(text: Side, other: Side) -> bool:
-    starts, symbols = np.frombuffer(text.windows, np.int64).reshape(2, -1)[:, :-1]
-    is_common = np.isin(symbols, np.frombuffer(other.windows, np.int64).reshape(2, -1)[1, :-1])
+    starts, symbols = text.windows[:, :-1]
+    is_common = np.isin(symbols, other.windows[1, :-1])
     above = int(np.argmax(is_common))
     if not is_common.any() or above < _TEXT_SYMBOLS_MIN:
         return False

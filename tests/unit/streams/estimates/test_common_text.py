@@ -15,11 +15,11 @@ from nearstream.streams.estimates.intervals import weighted_shingles
 
 def side(symbols: list[int], positions: list[int], n_bytes: int, rate: int = 8, grain: int = 0) -> Side:
     windows = np.array(([*positions, n_bytes], [*symbols, 0]), np.int64)
-    return Side(windows.tobytes(), n_bytes, n_bytes, rate, grain)
+    return Side(windows, n_bytes, n_bytes, rate, grain)
 
 
 def symbols_of(one: Side) -> list[int]:
-    return np.frombuffer(one.windows, np.int64).reshape(2, -1)[1, :-1].tolist()
+    return one.windows[1, :-1].tolist()
 
 
 def found(one: Side, other: Side) -> list[MatchingBlock]:
