@@ -1,7 +1,9 @@
 """Clients that stall keep nobody else out, and their bodies share one bound of memory."""
 
 import asyncio
+from collections import Counter
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -12,6 +14,7 @@ from nearstream.workers.http.live_routes import READERS
 from nearstream.workers.http.requests import FOR_SHORT_BYTES, SHORT_BYTES
 from nearstream.workers.mail.memory import MEMORY_BYTES, Memory
 from tests.support.api import Api, served
+from tests.support.deployment import until
 
 BODY_BYTES = 15 * 1024 * 1024
 HEAD = (
@@ -27,20 +30,40 @@ async def connected(api: Api, held: ExitStack) -> tuple[asyncio.StreamReader, as
     return reader, writer
 
 
-async def test_stalled_bodies_share_a_bound(redis_url: str) -> None:
+async def test_stalled_bodies_share_a_bound(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for bodies runs out when the server has read all that it takes, however long that is."""
+    memory, deadlines, stalling = Memory(), list[asyncio.Timeout](), Counter[str]()
+
+    def without_end(_: float) -> asyncio.Timeout:
+        deadlines.append(asyncio.timeout(None))
+        return deadlines[-1]
+
     async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         """Send a body but for its last byte, and return the status of the answer."""
+        stalling["clients"] += 1
         try:
             writer.write(HEAD.encode() + b"\n" * (BODY_BYTES - 1))
             await writer.drain()
             return (await reader.readline()).split()[1]
         except (ConnectionError, IndexError):
             return b"429"  # the server closed before it had read all
+        finally:
+            stalling["clients"] -= 1
 
+    async def all_is_read() -> bool:
+        return 0 < stalling["clients"] * (BODY_BYTES - 1) == MEMORY_BYTES - memory.left
+
+    monkeypatch.setattr(application, "Memory", lambda: memory)
+    monkeypatch.setattr(requests, "asyncio", SimpleNamespace(timeout=without_end))
     with ExitStack() as held:
         async with served(redis_url) as api:
             clients = [await connected(api, held) for _ in range(100)]
-            statuses = await asyncio.gather(*(stall(*each) for each in clients))
+            answers = asyncio.gather(*(stall(*each) for each in clients))
+            await until(all_is_read)
+            for each in deadlines:
+                with suppress(RuntimeError):  # a request that was refused has ended
+                    each.reschedule(0.0)
+            statuses = await answers
             assert set(statuses) == {b"408", b"429"}
             assert 1 <= statuses.count(b"408") <= MEMORY_BYTES // BODY_BYTES
             status, _ = await api.ask("a few words " * 20)  # all of it was given back
