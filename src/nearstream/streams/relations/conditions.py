@@ -1,7 +1,6 @@
 """Each rule with its numbers and bounds, one comparison at a time, to explain a verdict."""
 
 from dataclasses import dataclass
-from operator import ge, gt, le, lt
 
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations import rules
@@ -11,14 +10,13 @@ from nearstream.streams.relations.rules import (
     RULES,
     SAME_LINEAGE,
     SHARED_PASSAGE,
+    SIGNS,
     SKETCH_RESEMBLANCE,
     TOO_SHORT,
     Clauses,
     Rule,
 )
 from nearstream.streams.relations.thresholds import Thresholds
-
-_SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @dataclass(frozen=True)
@@ -120,4 +118,4 @@ def _condition(rule: Rule, clauses: Clauses, estimate: Estimate, thresholds: Thr
 def _compared(comparison: rules.Comparison, estimate: Estimate, thresholds: Thresholds) -> Comparison:
     number, sign, threshold = comparison
     value, bound = float(getattr(estimate, number)), float(getattr(thresholds, threshold))
-    return Comparison(number, value, sign, threshold, bound, _SIGNS[sign](value, bound))
+    return Comparison(number, value, sign, threshold, bound, SIGNS[sign](value, bound))

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from operator import attrgetter, ge, gt, le, lt
+from typing import Any, Literal
 
 from nearstream.schemas.documents import evidence
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.thresholds import Thresholds
 
 Relation = evidence.Relation | Literal["unrelated"]
-
+SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_Number = Callable[[Any], float]
 
 Comparison = tuple[str, str, str]
 """A field of an estimate, a sign, and the threshold that the field is compared with."""
@@ -38,6 +40,25 @@ class Rule:
     def thresholds(self) -> tuple[str, ...]:
         """Names of all thresholds in its condition."""
         return tuple(dict.fromkeys(threshold for clause in self.clauses for _, _, threshold in clause))
+
+    def holds(self, estimate: Estimate, thresholds: Thresholds) -> bool:
+        """Return whether its condition holds."""
+        if self.of_two_sites and estimate.same_site:
+            return False
+        for clause in self._compiled:  # loops, because a pair has some ten comparisons
+            for number, compare, bound in clause:
+                if compare(number(estimate), bound(thresholds)):
+                    break
+            else:
+                return False
+        return True
+
+    @cached_property
+    def _compiled(self) -> tuple[tuple[tuple[_Number, Callable[[float, float], bool], _Number], ...], ...]:
+        return tuple(
+            tuple((attrgetter(number), SIGNS[sign], attrgetter(bound)) for number, sign, bound in clause)
+            for clause in self.clauses
+        )
 
 
 EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
@@ -131,7 +152,7 @@ def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
     if not estimate.rate:
         alike = estimate.mean_resemblance >= thresholds.mean_resemblance_min
         return SKETCH_RESEMBLANCE if alike else _SKETCH_UNRELATED
-    return RULES[_first(estimate, thresholds)]
+    return next((rule for rule in RULES[:-1] if rule.holds(estimate, thresholds)), RULES[-1])
 
 
 def consulted_thresholds(rule: Rule) -> frozenset[str]:
@@ -146,18 +167,3 @@ def compared_fields(threshold: str) -> tuple[str, ...]:
     """Return the fields of an estimate that a threshold is compared with."""
     comparisons = [each for rule in (*RULES, SKETCH_RESEMBLANCE) for clause in rule.clauses for each in clause]
     return tuple(dict.fromkeys(number for number, _, name in comparisons if name == threshold))
-
-
-def _compiled() -> Callable[[Estimate, Thresholds], int]:
-    """Return what gives the place of the first rule that holds, as fast as if it were written by hand."""
-    source = str(len(RULES) - 1)
-    for place, rule in reversed(list(enumerate(RULES[:-1]))):
-        clauses = [["not e.same_site"]] if rule.of_two_sites else []
-        clauses += [[f"e.{number} {sign} t.{bound}" for number, sign, bound in clause] for clause in rule.clauses]
-        condition = " and ".join(f"({' or '.join(clause)})" for clause in clauses)
-        source = f"{place} if {condition} else {source}"
-    first: Callable[[Estimate, Thresholds], int] = eval(f"lambda e, t: {source}", {})  # noqa: S307 - of the rules above
-    return first
-
-
-_first = _compiled()
