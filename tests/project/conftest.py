@@ -1,6 +1,6 @@
 """Distributions and installations of the project, each made once for all tests."""
 
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
 
     def make(folder: Path) -> Path:
-        with tarfile.open(sdist) as opened:
-            opened.extractall(folder / "unpacked", filter="data")
+        shutil.unpack_archive(sdist, folder / "unpacked")
         (sources,) = (folder / "unpacked").iterdir()
         return build("build_wheel", sources, folder / "made", CFLAGS="-Wall -Wextra -Werror")
 

@@ -11,7 +11,7 @@ _PERSONAL = re.compile(
     r"(?<![\w.+%-])(?=\w)(?:"
     r"(?:https?://(?:www\.)?|www\.)(?P<host>[^\s/?#<>\"']{1,255})[^\s<>\"']{0,2048}"
     r"|(?P<address>[\w.+%-]{1,64}+@)[\w.-]{1,255}"
-    r"|(?P<token>(?=[^\W0-9]{0,63}+(?:-[^\W0-9]{0,63}+){0,8}+[0-9])[\w-]{8,2048}+)"
+    r"|(?P<token>(?=[^\W0-9]{0,63}+(?>(?:-[^\W0-9]{0,63}+){0,8})[0-9])[\w-]{8,2048}+)"
     r"|(?P<greeting>(?:dear|hello|hi|hey|hallo|liebe[rs]?|sehr geehrte[rs]?(?: (?:frau|herr))?|bonjour|ch[eè]re?|hola"
     r"|estimad[oa]|ciao|gentile|beste|geachte)[ \t]{1,4})"
     rf"(?:{_NAME}(?:[ \t]{{1,2}}{_NAME}){{0,2}}(?=[ \t]{{0,2}}(?:[,!:;\r\n]|\Z))|{_NAME})"

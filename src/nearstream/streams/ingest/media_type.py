@@ -6,7 +6,7 @@ from collections import Counter
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 PAGE_TYPES = HTML_TYPES | {"text/plain"}
 HTML_START = re.compile(
-    rb"\A(?:\xef\xbb\xbf)?\s*+(?:<\?xml\b[^>]{0,200}>\s*+)?(?:<!--(?>.{0,4096}?-->)\s*+)*+"
+    rb"\A(?:\xef\xbb\xbf)?\s*+(?:<\?xml\b[^>]{0,200}>\s*+)?(?>(?:<!--(?>.{0,4096}?-->)\s*+)*)"
     rb"(?:<!doctype html|<html)[\s>]",
     re.IGNORECASE | re.DOTALL,
 )

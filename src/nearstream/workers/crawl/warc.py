@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAGE_MAX_BYTES = 4 * 1024 * 1024  # after its transfer and content encodings are undone
 
 _OF_A_PART = ("WARC-Truncated", "WARC-Segment-Number")  # the other segments follow as records of another type
-_BARE_HEAD = re.compile(rb"HTTP/[^\r\n]{1,1024}\n(?:[^\r\n]{1,16384}\n){0,256}+\n")
+_BARE_HEAD = re.compile(rb"HTTP/[^\r\n]{1,1024}\n(?>(?:[^\r\n]{1,16384}\n){0,256})\n")
 _PAGE_KINDS = frozenset({b"response", b"resource", b"conversion"})
 
 

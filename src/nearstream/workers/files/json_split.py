@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from nearstream.workers.files.content import DOCUMENT_MAX_BYTES, UnreadableFileError
 
 # A backslash without the character that it escapes matches neither, because that is in the next piece.
-_INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)++|"', re.DOTALL)
+_INSIDE_STRING = re.compile(rb'(?>(?:[^"\\]++|\\.){1,1000})|"', re.DOTALL)
 _OUTSIDE_STRING = re.compile(rb'[][{},"]|[^][{},"]++')
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 

@@ -16,7 +16,7 @@ _CONTINUED = rb"(?:[ \t][^\r\n]*+|" + _PARAMETER + rb")"
 # Fields that messages have, or that their structure depends on. A header goes on with one behind a line of no field.
 _KNOWN = rb"(?:content-(?:type|transfer-encoding|disposition)|message-id|mime-version|received)[ \t]*+:"
 _FIELD = rb"(?:[!-9;-~]++[ \t]*+:[^\r\n]*+|" + _CONTINUED + rb"|[^\r\n]{1,998}+(?=[\r\n]{1,2}" + _KNOWN + rb"))"
-_HEAD = re.compile(rb"(?:From [^\r\n]*+" + _END + rb")?(?:" + _FIELD + _END + rb")*+", re.IGNORECASE)
+_HEAD = re.compile(rb"(?:From [^\r\n]*+" + _END + rb")?(?>(?:" + _FIELD + _END + rb")*)", re.IGNORECASE)
 _NO_FIELD = re.compile(
     rb"(?:\A(?!From )|(?<=[\r\n]))(?!" + _CONTINUED + rb"|[!-9;-~]++[ \t]*+:)[^\r\n]++" + _END, re.IGNORECASE
 )
@@ -32,7 +32,7 @@ _UNINDENTED = re.compile(rb"(?<=[\r\n])(?=" + _PARAMETER + rb")", re.IGNORECASE)
 _BLANK = re.compile(_END)
 _FIELDS = {
     name: re.compile(
-        rb"(?:\A|(?<=[\r\n]))content-" + name + rb"[ \t]*+:([^\r\n]*+(?:(?:\r\n|\n|\r)" + _CONTINUED + rb")*+)",
+        rb"(?:\A|(?<=[\r\n]))content-" + name + rb"[ \t]*+:([^\r\n]*+(?>(?:(?:\r\n|\n|\r)" + _CONTINUED + rb")*))",
         re.IGNORECASE,
     )
     for name in (b"type", b"transfer-encoding", b"disposition")

@@ -10,7 +10,7 @@ _BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
 _ALPHABET = b"=+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _URL_ALPHABET = _ALPHABET.translate(None, b"+/") + b"-_"  # RFC 4648, section 5
 _OF_URL = bytes.maketrans(b"-_", b"+/")
-_BASE64_LINES = re.compile(rb"(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r)))*+")
+_BASE64_LINES = re.compile(rb"(?>(?:[ \t]*+(?:[A-Za-z0-9+/=]++[ \t]*+(?:\r\n|\n|\r|\Z)|(?:\r\n|\n|\r))){1,1000})")
 _NO_BASE64 = bytes({*range(256)} - {*_ALPHABET})
 _MARKED_MAX_BYTES = 1024 * 1024  # which take 30 ms
 _MARKED = rb"(?:\A|(?<=[\r\n]))[> \t]{0,16}+([A-Za-z0-9+/]{40,}+=*+)!?(?:[ \t]*+)(?:\r\n|\n|\r|\Z)"
@@ -23,7 +23,7 @@ _TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
 _LOOKED_AT_BYTES = 64 * 1024
 _UU_LINE_MIN_BYTES = 16  # of uuencode, on average. A line has 61 bytes, but for the last one.
 # Lines that only base64 has.
-_LOOKS_BASE64 = re.compile(rb"\A\s*+(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,}+(?:[A-Za-z0-9+/]*+=*+)?\s*+")
+_LOOKS_BASE64 = re.compile(rb"\A\s*+(?>(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,})(?:[A-Za-z0-9+/]*+=*+)?\s*+")
 _ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
 _TELLING = re.compile(rb"=(?:[89A-F][0-9A-F]|[ \t]{0,8}\r?\n)")
 
@@ -141,16 +141,10 @@ def _of_marked(content: bytes) -> bytes:
 
 def _end_of_base64(content: bytes) -> int:
     """Return where the lines of base64 at the start of a content end."""
-    start = 0
-    while start < len(content):
-        end = start + _BLOCK_BYTES
-        newline = content.rfind(b"\n", start, end) + 1
-        end = newline if newline and end < len(content) else min(end, len(content))
-        lines = _BASE64_LINES.match(content, start, end)
-        if lines is None or lines.end() < end:
-            return lines.end() if lines else start
-        start = end
-    return start
+    end = 0
+    while lines := _BASE64_LINES.match(content, end):
+        end = lines.end()
+    return end
 
 
 def _pieces(compact: bytes) -> bytes:
