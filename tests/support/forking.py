@@ -86,11 +86,16 @@ class _Forked(subprocess.Popen[bytes]):
         self.pid = self._number(0)
         self._child_created = True
 
-    def _internal_poll(self, *given: Any, **named: Any) -> int | None:  # noqa: ANN401 - as `Popen`
-        code: int | None = super()._internal_poll(  # type: ignore[misc] # a private name of `Popen`
-            *given, **named, _waitpid=lambda _, flags: self._try_wait(flags)
-        )
-        return code
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:  # noqa: ANN401 - as `Popen`
+        """Return the exit code, or None while the process runs. Each Python has another `Popen._internal_poll`."""
+        lock: threading.Lock = self._waitpid_lock  # type: ignore[attr-defined] # a private name of `Popen`
+        if lock.acquire(blocking=False):  # else another thread is waiting
+            try:
+                if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
+                    self.returncode = os.waitstatus_to_exitcode(ended[1])
+            finally:
+                lock.release()
+        return self.returncode
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         """Return pid and status as `os.waitpid` does."""
