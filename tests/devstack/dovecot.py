@@ -5,39 +5,80 @@ import os
 import pwd
 import shlex
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.devstack.debian import unpacked
 
-_MAIN = """\
+# Where doveconf looks for the settings that plugins have, and nothing tells it another place. Dovecot 2.4 refuses a
+# setting that it does not find there.
+_LIBRARIES = b"/usr/lib/dovecot"
+
+
+@dataclass(frozen=True)
+class _Syntax:
+    """How a version of Dovecot is configured and run.
+
+    Attributes:
+        main: Its configuration.
+        running: The options of doveconf that are followed by a program, which it runs with the configuration.
+    """
+
+    main: str
+    running: tuple[str, ...]
+
+
+_ALL = """\
 base_dir = {folder}/run
 state_dir = {folder}/run
 mail_plugin_dir = {libraries}/modules
-import_environment = TZ PATH LD_LIBRARY_PATH
 log_path = {folder}/log
 ssl = no
 stats_writer_socket_path =
-mail_location = maildir:{folder}/mail
 first_valid_uid = 1
 mail_uid = {uid}
 mail_gid = {gid}
+"""
+_SYNTAXES = {
+    "2.3": _Syntax(
+        _ALL
+        + """\
+import_environment = TZ PATH LD_LIBRARY_PATH
+mail_location = maildir:{folder}/mail
 plugin {{
   sieve_plugin_dir = {libraries}/modules/sieve
 }}
+""",
+        ("-f", "service=imap", "-m", "imap", "-e"),
+    ),
+    "2.4": _Syntax(
+        """\
+dovecot_config_version = 2.4.0
+dovecot_storage_version = 2.4.0
 """
+        + _ALL
+        + """\
+mail_driver = maildir
+mail_path = {folder}/mail
+sieve_plugin_dir = {libraries}/modules/sieve
+""",
+        ("-F",),
+    ),
+}
 
 
 @contextmanager
-def imap(folder: Path, more: str) -> Iterator[imaplib.IMAP4]:
+def imap(folder: Path, more: Mapping[str, str]) -> Iterator[imaplib.IMAP4]:
     """Yield a client of a Dovecot that runs for the block, logged in.
 
     The processes that a Dovecot has beside this one, for logins and more than one user, look for programs in `/usr`.
 
     Args:
         folder: A folder to be made, for configuration, log and mailboxes. All users may enter its parent.
-        more: Further lines of its configuration.
+        more: Further lines of its configuration, for each version of Dovecot.
 
     Raises:
         StackUnavailableError: There is no Dovecot.
@@ -55,14 +96,21 @@ def imap(folder: Path, more: str) -> Iterator[imaplib.IMAP4]:
         become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *reads]
         for made in (folder, folder / "run"):
             os.chown(made, uid, gid)
+    environment = tree.environment(libraries)
+    version = _version(tree.program("dovecot"), environment)
+    syntax = _SYNTAXES[version]
     config = folder / "dovecot.conf"
-    config.write_text(_MAIN.format(folder=folder, libraries=libraries, uid=uid, gid=gid) + more)
-    path = tree.environment(libraries)["LD_LIBRARY_PATH"]
-    reading = [str(tree.program("doveconf")), "-f", "service=imap", "-c", str(config), "-m", "imap", "-e"]
+    config.write_text(syntax.main.format(folder=folder, libraries=libraries, uid=uid, gid=gid) + more[version])
+    doveconf = folder / "doveconf"
+    shutil.copy(tree.program("doveconf"), doveconf)
+    here = libraries.name.encode().ljust(len(_LIBRARIES), b"/")  # as long as before, and found from the folder
+    doveconf.write_bytes(doveconf.read_bytes().replace(_LIBRARIES, here))
+    reading = [str(doveconf), "-c", str(config), *syntax.running]
     command = [
         *become,
         "env",
-        f"LD_LIBRARY_PATH={path}",
+        f"--chdir={folder}",
+        f"LD_LIBRARY_PATH={environment['LD_LIBRARY_PATH']}",
         f"HOME={folder}",
         "USER=anna",
         *reading,
@@ -70,3 +118,10 @@ def imap(folder: Path, more: str) -> Iterator[imaplib.IMAP4]:
     ]
     with imaplib.IMAP4_stream(shlex.join(command)) as client:
         yield client
+
+
+def _version(dovecot: Path, environment: dict[str, str]) -> str:
+    """Return the version of Dovecot, such as 2.4, within which the syntax is one."""
+    asked = [str(dovecot), "--version"]
+    printed = subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return ".".join(printed.split(".")[:2])

@@ -14,18 +14,20 @@ import pytest
 from tests.devstack.dovecot import imap
 from tests.support.mail import campaign_mail
 
-RECIPE = Path(__file__).parents[2] / "deploy/mail/dovecot"
+FOLDER = Path(__file__).parents[2] / "deploy/mail/dovecot"
+RECIPES = {"2.3": "90-nearstream.conf", "2.4": "90-nearstream-2.4.conf"}  # by the version of Dovecot
 ODD = r'<"a\b"@a.example>'  # which JSON has to escape
 
 
 def _move(folder: Path, api: str) -> None:
     """Put mails into INBOX, move them to Junk, and then one back and one to Trash."""
     recipe = folder / "recipe"
-    shutil.copytree(RECIPE, recipe)
+    shutil.copytree(FOLDER, recipe)
     for path in recipe.iterdir():
         text = path.read_text().replace("127.0.0.1:9465", api)
         path.write_text(text.replace("/etc/dovecot/nearstream", str(recipe)))
-    with imap(folder / "dovecot", (recipe / "90-nearstream.conf").read_text()) as client:
+    lines = {version: (recipe / name).read_text() for version, name in RECIPES.items()}
+    with imap(folder / "dovecot", lines) as client:
         for mailbox in ("Junk", "Trash"):
             client.create(mailbox)
         for mail in (campaign_mail("one"), campaign_mail("two"), _odd()):
