@@ -22,6 +22,7 @@ from tests.support.deployment import LocalDeployment
 ROOT = Path(__file__).parent.parent.parent
 KAFKA_ACLS = "kafka-acls.sh"
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+_ISSUING = ["-addext", "keyUsage=critical,keyCertSign,digitalSignature"]  # which Python 3.13 asks for
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Authority:
         """Issue a certificate and private key for a server, e.g. for `IP:127.0.0.1`."""
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         signed = ["-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key")]
-        names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}"]
+        names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}", *_ISSUING]
         _openssl([*_KEY, *signed, *names, "-keyout", str(key), "-out", str(certificate)])
         return certificate, key
 
@@ -52,7 +53,8 @@ def authority(folder: Path) -> Authority:
     """Create a CA whose files are in this folder."""
     folder.mkdir(parents=True)
     made = Authority(folder)
-    _openssl([*_KEY, "-subj", "/CN=test CA", "-keyout", str(folder / "ca.key"), "-out", str(made.certificate)])
+    names = ["-subj", "/CN=test CA", *_ISSUING]
+    _openssl([*_KEY, *names, "-keyout", str(folder / "ca.key"), "-out", str(made.certificate)])
     return made
 
 

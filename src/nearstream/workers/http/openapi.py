@@ -18,6 +18,7 @@ from nearstream.schemas.checks.check import (
 )
 from nearstream.schemas.checks.members import FamilyMembers
 from nearstream.schemas.documents.document import Document
+from nearstream.schemas.published.json_schema import components
 from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
 from nearstream.workers.http.openapi_parts import (
     REFUSALS,
@@ -95,10 +96,7 @@ def description() -> Json:
 
 def _schemas() -> Json:
     """Return the schemas of all messages. Answers always have all of their fields."""
-    _, made = msgspec.json.schema_components(
-        (*_ANSWERS, Document, LabelRequest), ref_template="#/components/schemas/{name}"
-    )
-    schemas: Json = msgspec.json.decode(msgspec.json.encode(made))  # defaults that are tuples become arrays
+    _, schemas = components((*_ANSWERS, Document, LabelRequest), "#/components/schemas/{name}")
     for answer in _ANSWERS:
         schema = schemas[answer.__name__]
         schema["required"] = list(schema["properties"])

@@ -27,9 +27,10 @@ FROZEN = {  # a text and its form. A change here requires a new scheme.
 }
 
 
-@pytest.mark.skipif(unicodedata.unidata_version != UNICODE, reason="the table is made from the data of Unicode 14.0")
-def test_the_table_is_what_the_script_makes() -> None:
-    assert FILE.read_text(encoding="utf-8") == table()
+if unicodedata.unidata_version == UNICODE:  # that of Python 3.11, from whose data the table is made
+
+    def test_the_table_is_what_the_script_makes() -> None:
+        assert FILE.read_text(encoding="utf-8") == table()
 
 
 def test_each_row_comes_once_and_becomes_letters_that_stay() -> None:

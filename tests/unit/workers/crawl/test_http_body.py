@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import brotli
 import pytest
-from backports import zstd
 
 from nearstream.workers.crawl.http_body import Body, EncodingError, undo
+from nearstream.workers.files.content import zstd
 
 MAX = 1_000_000
 HEAD = "<head><title>Größe</title></head><body><p>The harbour office will close its north gate.</p>".encode()
