@@ -1,6 +1,6 @@
 # Everything from a bare clone. `make demo` needs Python 3.11 or newer with venv. `make test` also needs Java 17 with
-# Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from a package, mail
-# servers from packages of Debian, which the tests unpack into ~/.cache.
+# Maven for a real Kafka (or NEARSTREAM_KAFKA with the address of one). Redis comes from a package. `make test-foreign`
+# downloads further programs, such as mail servers and a browser, into ~/.cache.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -15,7 +15,7 @@ WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a f
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start
 
-.PHONY: demo test faults servers sinks soak simulate chart contract docs sbom release installs fuzz sanitize check format stack stack-stop bench clean help
+.PHONY: demo test test-foreign faults servers soak simulate contract docs sbom release fuzz sanitize check format stack stack-stop bench clean help
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,8 +23,12 @@ help: ## list these commands
 demo: .venv/installed ## match the example documents in one process and check the relations found
 	@$(BIN)/nearstream demo
 
-test: .venv/installed-test ## run every test on a real Kafka and Redis that are started here, JOBS=1 for one at a time
+test: .venv/installed-test ## run the tests that need Kafka and Redis alone, which are started here: JOBS=1 for one at a time
 	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal
+
+test-foreign: .venv/installed-test ## run the tests with mail servers, browsers and other programs: ONLY="chart sinks"
+	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal -o timeout=1200 -m foreign \
+		$(if $(ONLY),-k "$(subst $(SPACE), or ,$(strip $(ONLY)))")
 
 faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7
 	@DOCUMENTS=$(or $(DOCUMENTS),20000) $(BIN)/pytest tests/fault -q -o timeout=1800 -m "not soak" \
@@ -33,17 +37,11 @@ faults: .venv/installed-test ## run every fault and compare with a single proces
 servers: .venv/installed-test ## run the tests of the index on each Redis and Valkey that packages give: SERVERS="Redis 8"
 	@$(BIN)/python -m tests.devstack.redis_servers $(if $(SERVERS),"$(SERVERS)")
 
-sinks: .venv/installed-test ## write events to a PostgreSQL, to Parquet, to ClickHouse and to a schema registry
-	@$(BIN)/pytest tests/integration/test_sinks.py -q -n 0 -m sinks -o timeout=1800
-
 soak: .venv/installed-test ## run random faults for an hour: SOAK_SECONDS=600 for ten minutes
 	@$(BIN)/pytest tests/fault -q -m soak
 
 simulate: .venv/installed-test ## play the protocol of matching under an adversary: SCHEDULES=100000 SEED=1
 	@$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),100000) --seed $(or $(SEED),1)
-
-chart: .venv/installed-test ## lint and render the Helm chart, and check what it makes against the schemas of its kinds
-	@$(BIN)/pytest tests/project/test_chart.py -q -n 0 -m "chart or not chart" -o timeout=1800
 
 contract: .venv/installed-test ## write anew what is made of messages: their schemas, AsyncAPI, OpenAPI, example events
 	@$(BIN)/nearstream topics --schemas schemas/published/v1 --asyncapi schemas/published/asyncapi.json
@@ -51,7 +49,7 @@ contract: .venv/installed-test ## write anew what is made of messages: their sch
 
 docs: .venv/installed-test ## build the documentation site in build/site, and check that a broken link ends the build
 	@$(BIN)/python -m tests.devstack.site
-	@$(BIN)/pytest tests/project/test_site.py -q -n 0 -m "site or not site"
+	@$(BIN)/pytest tests/project/test_site.py -q -n 0 -m "foreign or not foreign"
 
 sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list of what the image holds
 	@$(BIN)/python -m tests.devstack.parts
@@ -60,9 +58,6 @@ release: sbom ## write what a release has to dist/: the wheel, the list of parts
 	@rm -rf dist
 	@$(BIN)/pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	@cp build/nearstream.cdx.json CHANGELOG.md dist/
-
-installs: .venv/installed-test ## try pipx, uv, the list of parts, and the examples for LangChain and LlamaIndex
-	@$(BIN)/pytest tests/project -q -n 0 -m installs
 
 fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)

@@ -55,11 +55,11 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to unpack the programs that tests start, where a parallel run will need them.
+    """Begin to unpack the programs that foreign tests start, where a parallel run will need them.
 
     It is a process of its own, which ends with this one, so that no test waits for all of them.
     """
-    if getattr(config.option, "numprocesses", None):
+    if getattr(config.option, "numprocesses", None) and config.option.markexpr == "foreign":
         command = [sys.executable, "-m", "tests.devstack.debian"]
         process = subprocess.Popen(
             command,

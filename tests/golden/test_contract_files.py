@@ -139,10 +139,12 @@ def test_every_field_has_a_description_and_every_schema_an_id() -> None:
                 assert field == "type" or described["description"], (struct, field)
 
 
+@pytest.mark.foreign
 def test_the_asyncapi_document_validates(official_schema: Json) -> None:
     Draft7Validator(official_schema).validate(ASYNCAPI)
 
 
+@pytest.mark.foreign
 def test_the_official_schema_refuses_a_document_with_a_mistake(official_schema: Json) -> None:
     for mistake in ("operations", "channels"):
         broken = copy.deepcopy(ASYNCAPI)

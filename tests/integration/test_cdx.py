@@ -79,6 +79,7 @@ async def learn(api: Api, warc: Path) -> None:
     made.pages.close()
 
 
+@pytest.mark.foreign
 async def test_wget_writes_revisit_records_of_pages_that_have_not_changed(redis_url: str, tmp_path: Path) -> None:
     texts = {"/stays": words("stays", 200), "/changes": words("changes", 200)}
     with site(texts) as address:

@@ -13,6 +13,8 @@ from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS
 from tests.devstack.npm import find_node, npm_packages
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
+pytestmark = pytest.mark.foreign
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 END_SECONDS = 120
 

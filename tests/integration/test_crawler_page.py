@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from textwrap import indent
 
+import pytest
 from aiohttp import ClientSession
 from warcio.archiveiterator import ArchiveIterator
 
@@ -20,6 +21,8 @@ from tests.integration.test_cdx import site
 from tests.integration.test_scrapy import answers, decided
 from tests.support.crawled_site import words
 from tests.support.deployment import LocalDeployment, deployed, until
+
+pytestmark = pytest.mark.foreign
 
 PAGE = (Path(__file__).parents[2] / "docs/crawler.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

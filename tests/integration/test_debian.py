@@ -13,6 +13,8 @@ from tests.devstack.cache import cached
 from tests.devstack.debian import PACKAGES, needed, unpacked
 from tests.devstack.server import StackUnavailableError
 
+pytestmark = pytest.mark.foreign
+
 _INSTALLED = """\
 Package: {name}
 Status: install ok installed

@@ -14,6 +14,8 @@ import pytest
 from tests.devstack.dovecot import imap
 from tests.support.mail import campaign_mail
 
+pytestmark = pytest.mark.foreign
+
 FOLDER = Path(__file__).parents[2] / "deploy/mail/dovecot"
 RECIPES = {"2.3": "90-nearstream.conf", "2.4": "90-nearstream-2.4.conf"}  # by the version of Dovecot
 ODD = r'<"a\b"@a.example>'  # which JSON has to escape

@@ -4,12 +4,16 @@ import asyncio
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.kafka import tool
 from tests.support.deployment import LocalDeployment, deployed
+
+pytestmark = pytest.mark.foreign
 
 IDS = [f"p-{number}" for number in range(40)] + [
     "https://a.example/flood?b=1&a=2",

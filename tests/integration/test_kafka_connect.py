@@ -12,6 +12,8 @@ from tests.devstack.connect import connect_server
 from tests.devstack.server import running
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
+pytestmark = pytest.mark.foreign
+
 WITHIN_SECONDS = 240
 CONNECTORS = Path(__file__).parents[2] / "deploy/connect"
 SHOWN = [

@@ -31,6 +31,8 @@ from tests.support.api import served
 from tests.support.deployment import TEXTS
 from tests.support.live import HOSTILE_KEY, NOW_MS, alert, dead_letter, live_server, new_feed, removal, verdict
 
+pytestmark = pytest.mark.foreign
+
 REFERENCE = ReferenceMatch(
     collection="good",
     id="known",

@@ -18,6 +18,8 @@ from tests.devstack.server import free_ports, running
 from tests.support.deployment import LocalDeployment, deployed, until
 from tests.support.mail import Sink, command, log_says, sink, swaks
 
+pytestmark = pytest.mark.foreign
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs/mail.md").read_text().partition("## Files")[0]
 BULK_COUNT = re.findall(r"NEARSTREAM_BULK_COUNT=(\d+)", PAGE)[0]

@@ -11,6 +11,8 @@ from tests.devstack.server import free_ports
 from tests.support.deployment import deployed
 from tests.support.mail import command, log_says
 
+pytestmark = pytest.mark.foreign
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 # What the page has systemd start, and what each says when it runs.
 SAYS = {

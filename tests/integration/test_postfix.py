@@ -19,6 +19,8 @@ from tests.devstack.postfix import main_lines, postfix_folder, postfix_server
 from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.mail import CAMPAIGN, OTHER, Sink, campaign_api, campaign_mail, command, log_says, sink, swaks
 
+pytestmark = pytest.mark.foreign
+
 ROOT = Path(__file__).parent.parent.parent
 BULK = re.compile(r"verdict=bulk; n=4; r=(0\.[89]\d|1\.00)")
 

@@ -18,6 +18,8 @@ from tests.devstack.server import free_ports, running
 from tests.support.dashboards import RULES, expressions
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
+pytestmark = pytest.mark.foreign
+
 TOKEN = "a-token-of-this-test"  # noqa: S105 - of a test
 STORM = "[duplicate_storm]\nlimit = 8\nwindow_seconds = 3600\n"
 WORDS = TEXTS[0].split()[:150]

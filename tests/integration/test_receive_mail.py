@@ -26,6 +26,8 @@ from tests.devstack.server import LocalServer, free_ports, running
 from tests.support.deployment import LocalDeployment, deployed, until
 from tests.support.mail import CAMPAIGN, campaign_mail, command, log_says, sink, swaks
 
+pytestmark = pytest.mark.foreign
+
 DEPLOY = Path(__file__).parent.parent.parent / "deploy/mail"
 SETTINGS = {"profile": "mail", "hash_key": "k" * 32}
 

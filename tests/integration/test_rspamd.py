@@ -14,6 +14,8 @@ from tests.devstack.rspamd import rspamd_server
 from tests.devstack.server import running
 from tests.support.mail import COPIES, OTHER, campaign_api, campaign_mail, log_says
 
+pytestmark = pytest.mark.foreign
+
 RULES = Path(__file__).parent.parent.parent / "deploy/mail/rspamd-nearstream.lua"
 COMPOSITES = RULES.parent / "rspamd-composites.conf"
 ALLOWED = """

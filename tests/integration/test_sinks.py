@@ -17,7 +17,7 @@ from tests.devstack.server import running
 from tests.devstack.sinks import Postgres, connect_to_tables, readers, registry_server
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 
-pytestmark = pytest.mark.sinks
+pytestmark = pytest.mark.foreign
 
 WITHIN_SECONDS = 300
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()

@@ -13,6 +13,8 @@ from nearstream.workers.mail.milter import Answer, header_value
 from tests.devstack.debian import unpacked
 from tests.support.mail import campaign_mail
 
+pytestmark = pytest.mark.foreign
+
 RULE = Path(__file__).parent.parent.parent / "deploy/mail/spamassassin-nearstream.cf"
 SECONDS = 120.0
 

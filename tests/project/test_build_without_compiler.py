@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.distributions import HAS_COMPILER, NO_COMPILER, build, copy_sources, run
 
+pytestmark = pytest.mark.foreign
+
 LIBRARY = "nearstream/streams/native/_native.abi3.so"
 SIGN = """
 from datetime import UTC, datetime

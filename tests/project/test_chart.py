@@ -37,7 +37,7 @@ def test_the_chart_and_its_page_name_the_version_of_the_package() -> None:
     assert {chart["version"], chart["appVersion"], *images} == {version}
 
 
-@pytest.mark.chart
+@pytest.mark.foreign
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_everything_that_the_chart_makes_fits_the_schema_of_its_kind(values: Path) -> None:
     linted = run_helm("lint", "--strict", str(CHART), "--values", str(values))
@@ -45,7 +45,7 @@ def test_everything_that_the_chart_makes_fits_the_schema_of_its_kind(values: Pat
     assert unfit(rendered(CHART, values)) == []
 
 
-@pytest.mark.chart
+@pytest.mark.foreign
 def test_what_fits_no_schema_is_found() -> None:
     made = rendered(CHART, CHART / "ci/production-values.yaml")
     wrong = [{**each, "spec": {**each["spec"], "surplus": 1}} for each in made if each["kind"] == "Deployment"]
@@ -53,7 +53,7 @@ def test_what_fits_no_schema_is_found() -> None:
     assert len(unfit(wrong + scaled)) == 2 * len(wrong) + len(scaled)
 
 
-@pytest.mark.chart
+@pytest.mark.foreign
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
 def test_the_settings_of_each_pod_load_and_its_secrets_are_files(values: Path, tmp_path: Path) -> None:
     secrets = {"hash-key": "k" * 32, "status-token": "s" * 16, "api-token": "a" * 16, "kafka-password": "p"}
@@ -70,7 +70,7 @@ def test_the_settings_of_each_pod_load_and_its_secrets_are_files(values: Path, t
         assert pod["terminationGracePeriodSeconds"] == 45
 
 
-@pytest.mark.chart
+@pytest.mark.foreign
 def test_workers_are_scaled_by_their_lag_up_to_the_partitions() -> None:
     made = rendered(CHART, CHART / "ci/production-values.yaml")
     scaled = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "ScaledObject"}
@@ -81,7 +81,7 @@ def test_workers_are_scaled_by_their_lag_up_to_the_partitions() -> None:
     assert [name for name in sorted(deployed) if "replicas" not in deployed[name]] == ["trial-match", "trial-sign"]
 
 
-@pytest.mark.chart
+@pytest.mark.foreign
 def test_without_an_image_the_chart_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text("{}")
     with pytest.raises(ValueError, match=r"image\.repository: expected the image that you built"):

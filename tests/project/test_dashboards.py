@@ -27,6 +27,7 @@ def checked(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize(
     "arguments", [("check", "rules", "rules.yml"), ("test", "rules", "rules_test.yml")], ids=lambda words: words[0]
 )
@@ -34,11 +35,13 @@ def test_promtool_accepts_the_rules_and_their_tests(arguments: tuple[str, ...]) 
     checked(promtool(), *arguments)
 
 
+@pytest.mark.foreign
 @pytest.mark.parametrize("name", ["prometheus.yml", "hosts.yml"])
 def test_promtool_accepts_the_configuration(name: str) -> None:
     checked(promtool(), "check", "config", "--syntax-only", name)
 
 
+@pytest.mark.foreign
 def test_amtool_accepts_the_configuration_of_alertmanager() -> None:
     checked(amtool(), "check-config", "alertmanager.yml")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.devstack.parts import ROOT, list_parts, tools
 from tests.devstack.server import run_to_end
 
-pytestmark = pytest.mark.installs
+pytestmark = pytest.mark.foreign
 
 
 @pytest.fixture

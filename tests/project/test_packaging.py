@@ -16,6 +16,8 @@ from packaging.utils import canonicalize_name
 import nearstream
 from tests.support.distributions import README_EXAMPLE, ROOT, run
 
+pytestmark = pytest.mark.foreign
+
 FLOORS = {"schemas", "streams", "workers"}
 LIBRARY = "nearstream/streams/native/_native.abi3.so"
 DATA = {

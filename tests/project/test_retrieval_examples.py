@@ -11,7 +11,7 @@ from tests.devstack.cache import cached
 from tests.devstack.server import run_to_end, say
 from tests.support.made_up import words
 
-pytestmark = pytest.mark.installs
+pytestmark = pytest.mark.foreign
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGES = ("langchain-core>=1,<2", "llama-index-core>=0.14,<0.15")
 

@@ -25,7 +25,7 @@ def test_every_page_is_in_the_menu_of_the_site() -> None:
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
-@pytest.mark.site
+@pytest.mark.foreign
 def test_the_site_has_each_page_with_its_pictures_and_the_docstrings(tmp_path: Path) -> None:
     done = build(CONFIG, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -34,7 +34,7 @@ def test_the_site_has_each_page_with_its_pictures_and_the_docstrings(tmp_path: P
     assert "Finds how arriving documents relate" in (tmp_path / "python/index.html").read_text()
 
 
-@pytest.mark.site
+@pytest.mark.foreign
 @pytest.mark.parametrize("broken", ["[x](nothing.md)", "[x](design.md#nowhere)", "::: nearstream.streams.nothing"])
 def test_what_leads_nowhere_ends_the_build(tmp_path: Path, broken: str) -> None:
     shutil.copytree(DOCS, tmp_path / "docs")

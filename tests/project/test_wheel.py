@@ -12,7 +12,10 @@ import pytest
 from tests.support.deployment import LINES, deployed
 from tests.support.distributions import HAS_COMPILER, README_EXAMPLE, ROOT, run
 
-pytestmark = pytest.mark.timeout(600)  # the first test waits for the installation of all dependencies
+pytestmark = [
+    pytest.mark.foreign,
+    pytest.mark.timeout(600),
+]  # the first installs all dependencies
 COMPATIBILITY = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
 FACADE = """
 import nearstream

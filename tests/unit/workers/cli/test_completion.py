@@ -15,6 +15,8 @@ from nearstream.workers.cli.setup import SHELLS
 from tests.devstack.debian import unpacked
 from tests.support.forking import finished
 
+pytestmark = pytest.mark.foreign
+
 ASK_BASH = """
 eval "$(cat script.bash)"
 function=$(complete -p nearstream | sed 's/.* -F \\([^ ]*\\) .*/\\1/')
