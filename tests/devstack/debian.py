@@ -96,9 +96,6 @@ _RECIPES = {
         ("usr/lib/chromium/chromium-headless-shell", "--no-sandbox", "--dump-dom", "about:blank")
     ),
     "dovecot-imapd": _Recipe(("usr/sbin/dovecot", "--version"), packages=("dovecot-sieve",)),
-    "exim4-daemon-light": _Recipe(
-        ("usr/sbin/exim_lock", "-q", "-mbx", "/dev/null", "true"), packages=("libnss-wrapper",)
-    ),
     "fish": _Recipe(("usr/bin/fish", "--no-config", "-c", "complete -C 'cd '"), folders=("usr/etc/fish",)),
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
     "prometheus": _Recipe(("usr/bin/prometheus", "--version")),

@@ -19,7 +19,6 @@ SAYS = {
     "nearstream@all": "role all",
     "nearstream@alert": "role alert",
     "nearstream-serve": "API: http://",
-    "nearstream-lmtp": "LMTP: 127.0.0.1:",
     "nearstream-milter": "milter: 127.0.0.1:",
 }
 KEY = "k" * 32
@@ -65,8 +64,7 @@ def test_the_page_names_the_units_and_only_the_filter_has_no_key() -> None:
 
 @pytest.mark.timeout(240)
 async def test_what_the_units_start_works_together(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    api_port, milter_port, lmtp_port = free_ports(3)
-    listening = {"milter": milter_port, "lmtp": lmtp_port}
+    api_port, milter_port = free_ports(2)
     key = tmp_path / "hash-key"
     key.write_text(KEY)
     async with deployed(kafka, redis_url, tmp_path) as deployment:
@@ -84,7 +82,7 @@ async def test_what_the_units_start_works_together(kafka: str, redis_url: str, t
                 settings = _settings(unit)
                 if "hash_key_file" in settings:
                     settings |= {**own, "hash_key_file": str(key)}
-                listen = ["--listen", f"127.0.0.1:{listening[name]}"] if name in listening else []
+                listen = ["--listen", f"127.0.0.1:{milter_port}"] if name == "milter" else []
                 log = tmp_path / f"{name}.log"
                 arguments = [*_arguments(unit), *listen]
                 running.enter_context(command(log, *arguments, **settings, api=f"127.0.0.1:{api_port}"))

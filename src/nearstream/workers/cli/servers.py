@@ -75,6 +75,8 @@ def add_milter(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream milter`."""
     declare(parser, run_milter, example="nearstream milter --listen 127.0.0.1:9466")
     _add_listener(parser, "127.0.0.1:9466")
+    meaning = "let the API send each message to the workers too, so that it is in the index for later ones"
+    parser.add_argument("--learn", action="store_true", help=meaning)
 
 
 def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -85,7 +87,8 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.mail.milter import milter
 
     async def run() -> None:
-        async with check_client(settings, options.collection) as client, milter(options.listen, client) as address:
+        asking = check_client(settings, options.collection, learns=options.learn)
+        async with asking as client, milter(options.listen, client) as address:
             _serve_status(settings, MILTER_STATUS)
             await _until_stopped("milter", address, asyncio.get_running_loop().create_future())
 

@@ -1,13 +1,11 @@
-"""Find the records of a WARC or ARC file, of which one at a time is held.
+"""Find the records of a WARC file, of which one at a time is held.
 
 What follows a broken record is read.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
-
-from nearstream.workers.crawl import arc
 
 RECORD_MAX_BYTES = 8 * 1024 * 1024
 END = b"\r\n\r\n"
@@ -17,6 +15,7 @@ _HEADER_MAX_BYTES = 64 * 1024
 _START = re.compile(rb"WARC/[01]\.\d")
 _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _NEXT = re.compile(rb"[\n\x00](?=WARC/[01]\.\d\r?\n)")  # files that were allotted in blocks have NUL between records
+_NEXT_BYTES = 32  # the most bytes that `_NEXT` looks at
 _TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
 
 
@@ -104,22 +103,6 @@ class _Buffer:
         self.offset += size
 
 
-class _Format(NamedTuple):
-    """How records follow each other in a file.
-
-    Attributes:
-        header: Returns the header at the start of a part, or what is wrong with it.
-        next: The end of a line, where the next one begins a record.
-        line_bytes: The most bytes that `next` looks at.
-        end_bytes: How many bytes after a block are ends of lines.
-    """
-
-    header: Callable[[_Buffer], _Header | str]
-    next: re.Pattern[bytes]
-    line_bytes: int
-    end_bytes: int
-
-
 def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
     """Yield the records of a file.
 
@@ -129,8 +112,6 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
         pieces: The unpacked file.
     """
     buffer = _Buffer(pieces)
-    buffer.fill(arc.HEADER_MAX_BYTES)
-    file_format = _ARC if arc.begins(bytes(buffer.data[: arc.HEADER_MAX_BYTES])) else _WARC
     while buffer.fill(1):
         while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
             buffer.drop(blank)
@@ -138,15 +119,15 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
         if not buffer.data:
             return
         offset = buffer.offset
-        found = _next_record(buffer, file_format)
+        found = _next_record(buffer)
         if isinstance(found, str):
             yield Broken(offset, found)
-            _drop_to_next(buffer, file_format)
+            _drop_to_next(buffer)
         else:
             yield found
 
 
-def _next_record(buffer: _Buffer, file_format: _Format) -> Record | PassedOver | str:
+def _next_record(buffer: _Buffer) -> Record | PassedOver | str:
     """Take the record from the start of the buffer.
 
     A broken record is left there.
@@ -154,17 +135,17 @@ def _next_record(buffer: _Buffer, file_format: _Format) -> Record | PassedOver |
     Returns:
         What is wrong with it, for a broken record.
     """
-    header = file_format.header(buffer)
+    header = _header(buffer)
     if isinstance(header, str):
         return header
     if header.length > RECORD_MAX_BYTES:
-        _drop_to_next(buffer, file_format)  # the length may be wrong
+        _drop_to_next(buffer)  # the length may be wrong
         return PassedOver("too_large")
     whole = header.size + header.length
     if not buffer.fill(whole):
         return "the record is cut off"
-    buffer.fill(whole + file_format.end_bytes)
-    if buffer.data[whole : whole + file_format.end_bytes].strip(b"\r\n"):
+    buffer.fill(whole + len(END))
+    if buffer.data[whole : whole + len(END)].strip(b"\r\n"):
         return "another Content-Length than its block has"
     data = header.as_warc + bytes(buffer.data[header.size : whole]) + END
     record = Record(buffer.offset, header.kind, data)
@@ -172,11 +153,11 @@ def _next_record(buffer: _Buffer, file_format: _Format) -> Record | PassedOver |
     return record
 
 
-def _drop_to_next(buffer: _Buffer, file_format: _Format) -> None:
+def _drop_to_next(buffer: _Buffer) -> None:
     """Drop everything before the next line that begins a record, at least one byte."""
     start = 1
-    while not (found := file_format.next.search(buffer.data, start - 1)):
-        start = max(1, len(buffer.data) - file_format.line_bytes)
+    while not (found := _NEXT.search(buffer.data, start - 1)):
+        start = max(1, len(buffer.data) - _NEXT_BYTES)
         if start > RECORD_MAX_BYTES:
             buffer.drop(start)
             start = 1
@@ -186,7 +167,7 @@ def _drop_to_next(buffer: _Buffer, file_format: _Format) -> None:
     buffer.drop(found.end())
 
 
-def _warc_header(buffer: _Buffer) -> _Header | str:
+def _header(buffer: _Buffer) -> _Header | str:
     end = None
     for size in (4_096, _HEADER_MAX_BYTES):
         buffer.fill(size)
@@ -198,16 +179,3 @@ def _warc_header(buffer: _Buffer) -> _Header | str:
     if length is None or kind is None:
         return "expected Content-Length and WARC-Type"
     return _Header(len(header), int(length[1]), kind[1].lower(), header.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-
-
-def _arc_header(buffer: _Buffer) -> _Header | str:
-    buffer.fill(arc.HEADER_MAX_BYTES)
-    header = arc.read_header(bytes(buffer.data[: arc.HEADER_MAX_BYTES]))
-    if header is None:
-        return "expected the header of an ARC record"
-    as_warc = b"".join(b"%s: %s\r\n" % field for field in header.fields)
-    return _Header(header.size, header.length, header.fields[0][1], b"WARC/1.0\r\n" + as_warc + b"\r\n")
-
-
-_WARC = _Format(_warc_header, _NEXT, line_bytes=32, end_bytes=len(END))
-_ARC = _Format(_arc_header, arc.NEXT, line_bytes=arc.HEADER_MAX_BYTES, end_bytes=1)

@@ -1,4 +1,4 @@
-"""Read the pages of a WARC or ARC file, one record at a time."""
+"""Read the pages of a WARC file, one record at a time."""
 
 import re
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def is_available() -> bool:
 
 
 def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Redirect | Broken | PassedOver]:
-    """Yield what each record of a WARC or ARC file holds.
+    """Yield what each record of a WARC file holds.
 
     Pages are responses with status 200, resources and conversions of type HTML or plain text. At most one record is
     held.

@@ -8,13 +8,14 @@ import msgspec
 
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
-from nearstream.workers.crawl import arc, warc
+from nearstream.workers.crawl import warc
 from nearstream.workers.files.content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.files.mail import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+_ARC_START = b"filedesc://"  # of the first record of a file in ARC, the format before WARC
 _WARC_START = re.compile(rb"WARC/[01]\.\d")
 _MAIL_HEADER = re.compile(rb"\A(?:([!-9;-~]+):(.*)|[ \t])")
 _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++\d{2,4}\s++\d\d?:\d\d")
@@ -35,7 +36,7 @@ class Kind(Enum):
     HTML = auto()  # one web page
     MAIL = auto()  # one message
     MBOX = auto()
-    WARC = auto()  # what a crawler has stored, also as ARC
+    WARC = auto()  # what a crawler has stored
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -50,8 +51,8 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
         UnreadableFileError: It holds no text, JSON, HTML, mail or WARC, or an extra is missing.
     """
     suffix = _suffix(name)
-    _refuse_unread(head)
-    if suffix in (".arc", ".warc") or _WARC_START.match(head) or arc.begins(head[: arc.HEADER_MAX_BYTES]):
+    _refuse_unread(suffix, head)
+    if suffix == ".warc" or _WARC_START.match(head):
         return _crawl()
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix)
@@ -116,14 +117,16 @@ def _suffix(name: str) -> str:
     return (path.with_suffix("") if path.suffix in PACKED_SUFFIXES else path).suffix
 
 
-def _refuse_unread(head: bytes) -> None:
+def _refuse_unread(suffix: str, head: bytes) -> None:
+    if suffix == ".arc" or head.startswith(_ARC_START):
+        raise UnreadableFileError("ARC is not read: make WARC of it with `warcio recompress FILE.arc.gz FILE.warc.gz`")
     if reason := binary_format(head):
         raise UnreadableFileError(reason)
 
 
 def _crawl() -> Kind:
     if not warc.is_available():
-        raise UnreadableFileError("WARC and ARC are read with the extra `crawl`: pip install 'nearstream[crawl]'")
+        raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
     return Kind.WARC
 
 

@@ -27,7 +27,7 @@ class WarcDocument(NamedTuple):
 
 
 def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[WarcDocument | Broken]:
-    """Yield the pages of a WARC or ARC file.
+    """Yield the pages of a WARC file.
 
     A page to which URLs earlier in the file redirect for good is yielded once for each of them, as a crawler sends it
     that asks for these URLs.

@@ -1,4 +1,4 @@
-"""Mail: the bytes of a message to a document, the filter, and the server of LMTP.
+"""Mail: the bytes of a message to a document, and the filter.
 
 No message can break the bounds within which it is read.
 """

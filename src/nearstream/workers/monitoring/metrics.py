@@ -67,7 +67,6 @@ MILTER_MESSAGES = Counter("nearstream_milter_messages", "Messages that passed th
 MILTER_SECONDS = Histogram(
     "nearstream_milter_seconds", "Time that the mail filter waited for the answer about a message", buckets=_SHORT
 )
-LMTP_MESSAGES = Counter("nearstream_lmtp_messages", "Messages that a mail server handed over", ["outcome"])
 MAIL_CONNECTIONS = Gauge("nearstream_mail_connections", "Connections of mail servers")
 ALERTS = Counter("nearstream_alerts", "Alerts sent, including repeats", ["name", "state"])
 ALERTS_FIRING = Gauge("nearstream_alerts_firing", "Alerts that have begun and not ended", ["name"])

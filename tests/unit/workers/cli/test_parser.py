@@ -47,7 +47,7 @@ def test_the_help_of_a_command_that_reads_files_names_every_kind(
     with pytest.raises(SystemExit):
         main([command, "--help"])
     shown = capsys.readouterr().out
-    for kind in ("JSON", "texts", "HTML", ".eml", "mbox", "Maildir", "WARC", "WET", "ARC", "folders", "gzip", "zstd"):
+    for kind in ("JSON", "texts", "HTML", ".eml", "mbox", "Maildir", "WARC", "WET", "folders", "gzip", "zstd"):
         assert kind in shown
 
 

@@ -1,7 +1,6 @@
 """Pages of WARC files, whatever is broken in them."""
 
 import gzip
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -202,61 +201,6 @@ def test_a_response_that_ends_inside_its_encoding_is_marked() -> None:
 
 def test_a_record_without_the_blank_lines_after_it_is_whole() -> None:
     assert urls(found(three().rstrip(b"\r\n"))) == ["http://a.example/0", "http://a.example/1", "http://a.example/2"]
-
-
-FIELDS = "URL IP-address Archive-date Content-type Archive-length"
-
-
-def arc(*records: tuple[str, bytes], first: str = f"1 0 crawler\n{FIELDS}\n") -> bytes:
-    start = f"filedesc://a.arc 0.0.0.0 20260302081500 text/plain {len(first)}\n{first}".encode()
-    return start + b"".join(b"\n%s %d\n%s" % (line.encode(), len(block), block) for line, block in records) + b"\n"
-
-
-RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>text"
-LINE = "http://a.example/{} 192.0.2.1 20260302081500 text/html"
-
-
-def test_arc_is_read() -> None:
-    content = arc(
-        (LINE.format("a?q=a b"), RESPONSE),
-        ("http://a.example/b 192.0.2.1 20260302081500 text/html 200 - - 81 a.arc", RESPONSE),
-        ("http://a.example/c 2001:db8::1 20260302081500 text/html; charset=utf-8", b"<p>text"),
-        ("dns:a.example 192.0.2.1 20260302081500 text/dns", b"a.example. IN A 192.0.2.1"),
-        (LINE.format("d"), RESPONSE.replace(b"200 OK", b"404 Not Found")),
-        ("http://a.example/e 192.0.2.1 20261302081500 text/html", RESPONSE),
-        (LINE.format("f"), b""),
-        ("http://a.example/g 192.0.2.1 202603020815 text/html", RESPONSE),
-    )
-    records = found(content)
-    names = ["a?q=a%20b", "b", "c", "g"]
-    assert urls(records) == [f"http://a.example/{name}" for name in names]
-    pages = [page for page in records if isinstance(page, WarcPage)]
-    assert {(page.content, page.observed_at) for page in pages} == {
-        (b"<p>text", datetime(2026, 3, 2, 8, 15, tzinfo=UTC))
-    }
-    assert [page.content_type for page in pages] == ["text/html", "text/html", "text/html; charset=utf-8", "text/html"]
-    assert all(content[page.offset :].startswith(b"http://a.example/") for page in pages)
-    others = [PassedOver(reason) for reason in ("no_response", "media_type", "http_status", "media_type")]
-    assert [each for each in records if isinstance(each, PassedOver)] == [*others[:3], PassedOver("empty")]
-    assert [each.offset for each in records if isinstance(each, Broken)] == [content.index(b"http://a.example/e")]
-
-
-@pytest.mark.parametrize("length", ["-1", "abc", "99999999999999", "3", "900"])
-def test_a_broken_record_of_arc_hides_no_other(length: str) -> None:
-    content = arc(*((LINE.format(number), RESPONSE) for number in range(3)))
-    at = content.index(b"http://a.example/1")
-    broken = content[:at] + content[at:].replace(b" %d\n" % len(RESPONSE), f" {length}\n".encode(), 1)
-    records = found(broken)
-    assert urls(records) == ["http://a.example/0", "http://a.example/2"]
-    assert any(isinstance(each, Broken) and each.offset == at for each in records) or length.startswith("99")
-
-
-def test_the_lines_that_may_begin_a_record_of_arc_are_searched_in_linear_time() -> None:
-    hostile = b"\nhttp:" + b"1 " * 4_000
-    content = arc((LINE.format("a"), RESPONSE)) + hostile * 400 + b"\n" + arc((LINE.format("b"), RESPONSE))
-    started = time.process_time()
-    assert urls(list(read_warc(pieces(content, 65536)))) == ["http://a.example/a", "http://a.example/b"]
-    assert time.process_time() - started < 5
 
 
 def test_what_is_no_page_is_passed_over_with_a_reason() -> None:

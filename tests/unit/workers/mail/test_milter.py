@@ -6,6 +6,7 @@ import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from io import BytesIO
 
 import pytest
 from prometheus_client import REGISTRY
@@ -202,6 +203,21 @@ async def test_an_api_that_is_down_lets_mail_pass() -> None:
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
     async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         assert await (await _connected(address)).send(campaign_mail("anna")) == [CONTINUE]
+
+
+async def test_a_filter_that_learns_lets_the_api_learn_each_mail() -> None:
+    asked: list[bytes] = []
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n"))
+        writer.write(_response(BULK))
+
+    api = await asyncio.start_server(respond, "127.0.0.1")
+    settings = load({"NEARSTREAM_API": "{}:{}".format(*api.sockets[0].getsockname())})
+    async with check_client(settings, "default", learns=True) as client:
+        assert await client(BytesIO(campaign_mail("anna"))) is not None
+    api.close()
+    assert asked == [b"POST /v1/check?learn=1 HTTP/1.1\r\n"]
 
 
 async def test_a_flood_of_forged_headers_is_refused() -> None:

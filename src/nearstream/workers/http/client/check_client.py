@@ -10,16 +10,22 @@ from nearstream.workers.mail.milter import Answer, Ask
 
 
 @asynccontextmanager
-async def check_client(settings: Settings, collection: str) -> AsyncIterator[Ask]:
+async def check_client(settings: Settings, collection: str, learns: bool = False) -> AsyncIterator[Ask]:
     """Yield a function that asks the API at `NEARSTREAM_API` about messages of one collection.
 
     It returns None if there is no answer in time, for whatever reason. The API need not run yet.
+
+    Args:
+        settings: Of the deployment.
+        collection: Of the messages.
+        learns: Whether the API also sends each message to the workers.
 
     Raises:
         SettingsError: There are several tokens, of which a client cannot know its own.
     """
     headers = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
-    async with api_client(settings, "/v1/check", "mail passes unmarked", headers) as client:
+    path = "/v1/check?learn=1" if learns else "/v1/check"
+    async with api_client(settings, path, "mail passes unmarked", headers) as client:
 
         async def ask(message: BytesIO) -> Answer | None:
             answer = await client.ask(Answer, "POST", message)
