@@ -83,11 +83,11 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     """Run the mail filter until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
     # Imported on use, because this loads aiohttp.
-    from nearstream.workers.http.client.check_client import check_client
+    from nearstream.workers.http.client import mail_client
     from nearstream.workers.mail.milter import milter
 
     async def run() -> None:
-        asking = check_client(settings, options.collection, learns=options.learn)
+        asking = mail_client(settings, options.collection, learns=options.learn)
         async with asking as client, milter(options.listen, client) as address:
             _serve_status(settings, MILTER_STATUS)
             await _until_stopped("milter", address, asyncio.get_running_loop().create_future())
@@ -174,7 +174,7 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
 def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:
     """Answer an agent on stdin and stdout until it closes them."""
     # Imported on use, because these load aiohttp and the SDK, which is an extra.
-    from nearstream.workers.http.client.api_client import api_client
+    from nearstream.workers.http.client import api_client
 
     try:
         from nearstream.workers.http.client.agent_tools import agent_tools

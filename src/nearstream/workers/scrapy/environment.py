@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from scrapy.crawler import Crawler
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
-from nearstream.workers.http.client.api_client import ask_seconds
+from nearstream.workers.http.client import ask_seconds
 
 SECONDS_SETTING = "CRAWL_ASK_SECONDS"
 WAIT_SECONDS = 30.0  # for a broker, when a spider is opened

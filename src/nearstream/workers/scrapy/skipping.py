@@ -11,7 +11,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
-from nearstream.workers.http.client.api_client import ApiClient, api_client
+from nearstream.workers.http.client import ApiClient, api_client
 from nearstream.workers.scrapy.environment import count, seconds_to_ask, settings_of
 from nearstream.workers.scrapy.signals import page_skipped
 

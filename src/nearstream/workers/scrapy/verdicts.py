@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.http.client.api_client import ApiClient, api_client
+from nearstream.workers.http.client import ApiClient, api_client
 from nearstream.workers.scrapy.environment import count, seconds_to_ask
 from nearstream.workers.scrapy.signals import verdict_received
 

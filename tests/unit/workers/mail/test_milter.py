@@ -12,8 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.http.client.api_client import api_client
-from nearstream.workers.http.client.check_client import check_client
+from nearstream.workers.http.client import api_client, mail_client
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
 from nearstream.workers.mail.memory import Memory
@@ -96,7 +95,7 @@ async def _filtering(
     host, port = api.sockets[0].getsockname()
     given = {"API": f"{host}:{port}", "API_TOKEN": "t" * 20, "API_SECONDS": str(api_seconds)}
     settings = load({f"NEARSTREAM_{name}": value for name, value in given.items()})
-    async with check_client(settings, collection) as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, collection) as client, milter("127.0.0.1:0", client) as address:
         server = await _connected(address)
         try:
             yield server
@@ -190,7 +189,7 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
     async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _says(responses.pop(0))(reader, writer)
 
-    with caplog.at_level("INFO", "nearstream.workers.http.client.api_client"):
+    with caplog.at_level("INFO", "nearstream.workers.http.client"):
         async with _filtering(respond) as server:
             for _ in range(4):
                 await server.send(campaign_mail("anna"))
@@ -201,7 +200,7 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
 
 async def test_an_api_that_is_down_lets_mail_pass() -> None:
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         assert await (await _connected(address)).send(campaign_mail("anna")) == [CONTINUE]
 
 
@@ -214,7 +213,7 @@ async def test_a_filter_that_learns_lets_the_api_learn_each_mail() -> None:
 
     api = await asyncio.start_server(respond, "127.0.0.1")
     settings = load({"NEARSTREAM_API": "{}:{}".format(*api.sockets[0].getsockname())})
-    async with check_client(settings, "default", learns=True) as client:
+    async with mail_client(settings, "default", learns=True) as client:
         assert await client(BytesIO(campaign_mail("anna"))) is not None
     api.close()
     assert asked == [b"POST /v1/check?learn=1 HTTP/1.1\r\n"]
@@ -265,7 +264,7 @@ def test_messages_share_their_memory_and_give_it_back() -> None:
 )
 async def test_what_is_no_milter_protocol_closes_the_connection(sent: bytes) -> None:
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         reader, writer = await asyncio.open_connection(*address.split(":"))
         writer.write(sent)
         assert await _is_closed(reader)
@@ -275,7 +274,7 @@ async def test_what_is_no_milter_protocol_closes_the_connection(sent: bytes) -> 
 async def test_connections_above_the_limit_are_closed_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milter_module, "CONNECTIONS", 1)
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         first = await _connected(address)
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await _connected(address)
@@ -285,7 +284,7 @@ async def test_connections_above_the_limit_are_closed_and_others_go_on(monkeypat
 async def test_a_mail_server_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milter_module, "IDLE_SECONDS", 0.05)
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         reader, writer = await asyncio.open_connection(*address.split(":"))
         assert await _is_closed(reader)
         writer.close()
@@ -320,7 +319,7 @@ async def test_an_aborted_mail_leaves_nothing_for_the_next() -> None:
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux waits like this")
 async def test_a_mail_server_that_writes_small_packets_need_not_wait_for_acknowledgements() -> None:
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         async with asyncio.timeout(60):
             # Each mail would take 40 ms. One that a busy machine delays says nothing.
             while await asyncio.to_thread(_seconds_of_small_packets, address) > 0.03:
@@ -343,7 +342,7 @@ def _seconds_of_small_packets(address: str) -> float:
 
 async def test_an_address_in_use_is_named() -> None:
     settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with check_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
         with pytest.raises(SettingsError, match=f"--listen: cannot listen on {address}"):
             await milter(address, client).__aenter__()
 
@@ -354,7 +353,7 @@ async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
         async with api_client(load({"NEARSTREAM_API_TOKEN": setting}), "/v1/check", "") as client:
             assert client.session.headers["Authorization"] == f"Bearer {token}"
     with pytest.raises(SettingsError, match=r"NEARSTREAM_API_TOKEN: expected the one token .*, got 2"):
-        await check_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
+        await mail_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,17 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 import msgspec
 
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.mail.milter import Answer as MailAnswer
+from nearstream.workers.mail.milter import Ask
 
 _WAY_SECONDS = 0.35  # beyond what the API may take for an answer
 _ANSWER_MAX_BYTES = 65_536
-_TOLD_MAX_BYTES = 1_048_576  # a family has ids and URLs of 40 members
 
 log = logging.getLogger(__name__)
 
@@ -78,49 +79,24 @@ class ApiClient:
         self.failing = False
         return answer
 
-    async def tell(self, method: str, path: str, query: Mapping[str, str], document: object = None) -> dict[str, Any]:
-        """Return the answer to a question about something below this address, with all its fields.
-
-        Args:
-            method: Of the request.
-            path: Below `url`.
-            query: The query of the request.
-            document: What the body holds, as JSON. None: there is no body.
-
-        Raises:
-            NoAnswerError: There is none in time, or the API refuses the question.
-        """
-        body = None if document is None else msgspec.json.encode(document)
-        headers = {"Content-Type": "application/json"}
-        sending = self.session.request(
-            method, self.url + path, headers=headers, data=body, params=query, allow_redirects=False
-        )
-        status, answered = await self._fetch(sending, _TOLD_MAX_BYTES)
-        answer = _decode(answered, dict[str, Any])
-        if status != 200:
-            raise NoAnswerError(f"status {status}: {answer.get('detail', 'the API does not say why')}")
-        return answer
-
     async def _ask(
         self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse]
     ) -> Answer | None:
-        status, body = await self._fetch(sending, _ANSWER_MAX_BYTES)
-        if status == 400 or status == 413:
-            return None  # The API works, but cannot answer this question.
-        if status != 200:
-            raise NoAnswerError(f"status {status}")
-        return _decode(body, kind)
-
-    async def _fetch(
-        self, sending: AbstractAsyncContextManager[aiohttp.ClientResponse], most: int
-    ) -> tuple[int, bytes]:
         try:
             async with asyncio.timeout(self.seconds), sending as response:
-                return response.status, await _read(response, most)
+                status, body = response.status, await _read(response)
         except TimeoutError:
             raise NoAnswerError(f"none within {self.seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
             raise NoAnswerError(str(error) or type(error).__name__) from None
+        if status == 400 or status == 413:
+            return None  # The API works, but cannot answer this question.
+        if status != 200:
+            raise NoAnswerError(f"status {status}")
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise NoAnswerError("what came is no answer") from None
 
 
 @asynccontextmanager
@@ -129,7 +105,6 @@ async def api_client(
     path: str,
     without: str,
     headers: Mapping[str, str] | None = None,
-    seconds: float | None = None,
 ) -> AsyncIterator[ApiClient]:
     """Yield a client for the API at `NEARSTREAM_API`, which need not run yet.
 
@@ -138,7 +113,6 @@ async def api_client(
         path: Of the question.
         without: What happens without an answer, for the log.
         headers: Of every question.
-        seconds: How long an answer is waited for. None: a little longer than the API may take.
 
     Raises:
         SettingsError: There are several tokens, of which a client cannot know its own.
@@ -148,7 +122,32 @@ async def api_client(
     async with aiohttp.ClientSession(
         headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
     ) as session:
-        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds or ask_seconds(settings))
+        yield ApiClient(session, f"http://{settings.api}{path}", without, ask_seconds(settings))
+
+
+@asynccontextmanager
+async def mail_client(settings: Settings, collection: str, learns: bool = False) -> AsyncIterator[Ask]:
+    """Yield a function that asks the API about messages of one collection, and never lets a message wait for long.
+
+    It returns None if there is no answer in time, for whatever reason.
+
+    Args:
+        settings: Of the deployment.
+        collection: Of the messages.
+        learns: Whether the API also sends each message to the workers.
+
+    Raises:
+        SettingsError: There are several tokens, of which a client cannot know its own.
+    """
+    headers = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
+    path = "/v1/check?learn=1" if learns else "/v1/check"
+    async with api_client(settings, path, "mail passes unmarked", headers) as client:
+
+        async def ask(message: BytesIO) -> MailAnswer | None:
+            answer = await client.ask(MailAnswer, "POST", message)
+            return answer if answer is not None and answer.verdict != "unknown" else None
+
+        yield ask
 
 
 def ask_seconds(settings: Settings) -> float:
@@ -164,17 +163,10 @@ def _token(setting: str) -> str:
     return lines[0][0]
 
 
-def _decode(body: bytes, kind: type[Answer]) -> Answer:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise NoAnswerError("what came is no answer") from None
-
-
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
-        if len(body) > most:
-            raise NoAnswerError(f"expected at most {most} bytes")
+        if len(body) > _ANSWER_MAX_BYTES:
+            raise NoAnswerError(f"expected at most {_ANSWER_MAX_BYTES} bytes")
     return bytes(body)

@@ -1,1 +1,0 @@
-"""Ask the HTTP API: its client, and the tools of agents."""
