@@ -1,51 +1,81 @@
-"""What stores of events are told fits the examples of all messages."""
+"""The files for stores of events have each field that an event of their topic can have."""
 
 import json
+import re
+import runpy
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
 import pytest
 
-from nearstream.schemas.published import sinks
-from nearstream.schemas.published.json_schema import MESSAGES, subjects
-from nearstream.schemas.published.sinks import Column, columns
-from nearstream.schemas.topics.table import ALERTS, NEAR_DUPLICATES, VERDICTS, Topic
+from nearstream.schemas.published.json_schema import MESSAGES
+from nearstream.schemas.topics.table import ALERTS, EVENT_TOPICS, LABELS_CHANGED
 
-EXAMPLES = Path(__file__).parents[2] / "schemas/examples"
+ROOT = Path(__file__).parents[2]
+SINKS, EXAMPLES = ROOT / "deploy/sinks", ROOT / "schemas/examples"
 NAMES = {struct.__name__: name for name, struct in MESSAGES.items()}
-TYPES = {"string": str, "time": str, "integer": int, "number": (int, float), "boolean": bool}
+STORED = (*EVENT_TOPICS, ALERTS, LABELS_CHANGED)  # topics whose records have an id of their own
+CREATED = dict(re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)\n\)", (SINKS / "clickhouse.sql").read_text(), re.M | re.S))
 
 
-@pytest.mark.parametrize("topic", sinks.STORED, ids=lambda topic: topic.name)
-def test_columns_have_every_scalar_of_the_examples(topic: Topic) -> None:
-    for name in topic.values:
-        check(json.loads((EXAMPLES / f"{NAMES[name]}.json").read_text()), columns(topic))
-
-
-def check(record: dict[str, Any], some: tuple[Column, ...]) -> None:
-    known = {column.name: column for column in some}
+def fields(record: dict[str, Any]) -> set[str]:
+    """Return the path of each field of a record that a column can have."""
+    paths = set()
     for name, value in record.items():
-        if name in ("thresholds", "labels") or value is None or isinstance(value, list):
-            continue
-        column = known[name]
-        if isinstance(value, dict):
-            check(value, column.columns)
-        else:
-            assert isinstance(value, TYPES[column.kind]), name
+        if isinstance(value, dict) and name not in ("thresholds", "labels"):
+            paths |= {f"{name}.{inner}" for inner in fields(value)}
+        elif value is not None and not isinstance(value, list | dict):
+            paths.add(name)
+    return paths
 
 
-def test_a_column_of_an_object_is_written_for_each_store() -> None:
-    (of,) = [each for each in sinks.connect_schema(VERDICTS)["fields"] if each["field"] == "of"]
-    assert of["type"] == "struct"
-    assert {"field": "offset", "optional": True, "type": "int64"} in of["fields"]
-    tables = sinks.clickhouse_tables([ALERTS], "wide.")
-    assert "`value` Nullable(Float64),\n" in tables
-    assert "kafka_topic_list = 'wide.nearstream.alerts.v1'" in tables
-    fields = sinks.opensearch_mapping(NEAR_DUPLICATES)["mappings"]["properties"]
-    assert fields["newer"]["properties"]["observed_at"] == {"type": "date"}
-    assert "topics=wide.nearstream.verdicts.v1\n" in sinks.jdbc_sink(VERDICTS, "wide.")
+def of_connect(schema: dict[str, Any]) -> dict[str, Any]:
+    return {each["field"]: of_connect(each) if "fields" in each else 0 for each in schema["fields"]}
 
 
-def test_a_subject_is_a_topic_and_a_message() -> None:
-    assert subjects("wide.")["wide.nearstream.near-duplicates.v1-retraction"]["$id"] == "urn:nearstream:v1:retraction"
-    assert not [subject for subject in subjects("") if "signatures" in subject]
+def of_opensearch(mapping: dict[str, Any]) -> dict[str, Any]:
+    return {name: of_opensearch(each) if "properties" in each else 0 for name, each in mapping["properties"].items()}
+
+
+@pytest.mark.parametrize("topic", STORED, ids=lambda topic: topic.name)
+def test_the_files_have_each_field_of_the_examples(topic: Any) -> None:  # noqa: ANN401
+    table = topic.name.removeprefix("nearstream.").removesuffix(".v1").replace("-", "_")
+    wanted = set().union(*(fields(json.loads((EXAMPLES / f"{NAMES[name]}.json").read_text())) for name in topic.values))
+    kind = "verdicts" if table == "verdicts" else "events"
+    properties = dict(line.split("=", 1) for line in (SINKS / f"{table}.properties").read_text().splitlines())
+    assert properties["topics"] == topic.name
+    assert wanted <= _paths(of_connect(json.loads(properties["value.converter.schema.content"])))
+    assert wanted <= _paths(of_opensearch(json.loads((SINKS / f"opensearch-{kind}.json").read_text())["mappings"]))
+    assert {path.rpartition(".")[2] for path in wanted} <= set(re.findall(r"`(\w+)`", CREATED[table]))
+
+
+def _paths(columns: dict[str, Any], before: str = "") -> set[str]:
+    found = (_paths(each, f"{before}{name}.") if each else {before + name} for name, each in columns.items())
+    return set().union(*found)
+
+
+def test_each_schema_is_registered_under_its_topic_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = runpy.run_path(str(SINKS / "register_schemas.py"))
+    asked: dict[str, dict[str, str]] = {}
+
+    class Answer:
+        def __enter__(self) -> "Answer":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def read(self) -> str:
+            return '{"id": 1}'
+
+    def opened(request: Request, timeout: float) -> Answer:
+        assert isinstance(request.data, bytes)
+        asked[request.full_url] = json.loads(request.data)
+        return Answer()
+
+    monkeypatch.setitem(program["main"].__globals__, "urlopen", opened)
+    program["main"]("http://127.0.0.1:1/v7/", "wide.")
+    one = asked["http://127.0.0.1:1/v7/subjects/wide.nearstream.near-duplicates.v1-retraction/versions"]
+    assert (one["schemaType"], json.loads(one["schema"])["$id"]) == ("JSON", "urn:nearstream:v1:retraction")
+    assert not [url for url in asked if "signatures" in url]

@@ -1,4 +1,4 @@
-"""Events are written to tables with the files that `nearstream topics --connect` writes."""
+"""Events are written to tables with the files in deploy/sinks."""
 
 import json
 import os
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from nearstream.schemas.published.sinks import STORED, table
-from nearstream.schemas.topics.table import NEAR_DUPLICATES, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, EVENT_TOPICS, LABELS_CHANGED, NEAR_DUPLICATES, VERDICTS
 from tests.devstack.server import running
 from tests.devstack.sinks import Postgres, connect_to_tables, readers, registry_server
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
@@ -20,7 +19,8 @@ from tests.support.deployment import LINES, LocalDeployment, deployed, until
 pytestmark = pytest.mark.foreign
 
 WITHIN_SECONDS = 300
-PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text()
+ROOT = Path(__file__).parents[2]
+SINKS, PAGE = ROOT / "deploy/sinks", (ROOT / "docs/events.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +35,12 @@ async def matched(
         yield deployment
 
 
-def files(deployment: LocalDeployment, folder: Path) -> Path:
-    done = deployment.run("topics", "--connect", str(folder))
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
 async def test_postgresql_has_a_row_for_each_event(matched: LocalDeployment, tmp_path: Path, kafka: str) -> None:
-    folder, database = files(matched, tmp_path / "sinks"), Postgres(tmp_path)
+    database = Postgres(tmp_path)
     connectors = {
-        name: (folder / f"{name}.properties")
+        name: (SINKS / f"{name}.properties")
         .read_text()
+        .replace("topics=", f"topics={matched.settings.topic_prefix}")
         .replace("jdbc:postgresql://127.0.0.1:5432/nearstream", database.url)
         for name in ("verdicts", "near_duplicates")
     }
@@ -76,13 +71,17 @@ async def test_postgresql_has_a_row_for_each_event(matched: LocalDeployment, tmp
 async def test_each_schema_is_registered_once(matched: LocalDeployment, tmp_path: Path) -> None:
     with running(registry_server(tmp_path)) as server:
         url = f"http://{server.address}/apis/ccompat/v7"
-        first, second = matched.run("topics", "--register", url), matched.run("topics", "--register", url)
-        assert first.returncode == 0, first.stderr
-        assert first.stdout == second.stdout
+        command = [sys.executable, str(SINKS / "register_schemas.py"), url, matched.settings.topic_prefix]
+        first, second = (registered(command), registered(command))
+        assert first == second
         async with ClientSession() as session, session.get(f"{url}/subjects") as answer:
             subjects = await answer.json(content_type=None)
-        assert sorted(subjects) == sorted(line.split()[1].decode() for line in first.stdout.splitlines())
+        assert sorted(subjects) == sorted(line.split()[1] for line in first.splitlines())
         assert f"{matched.topic(VERDICTS)}-verdict" in subjects
+
+
+def registered(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 async def test_parquet_has_what_tail_prints(matched: LocalDeployment, tmp_path: Path) -> None:
@@ -97,14 +96,15 @@ async def test_parquet_has_what_tail_prints(matched: LocalDeployment, tmp_path: 
 
 async def test_clickhouse_takes_events_into_its_tables(matched: LocalDeployment, tmp_path: Path) -> None:
     """ClickHouse in one process has no engine for Kafka, so the rows are inserted as that engine reads them."""
-    tables = (files(matched, tmp_path / "sinks") / "clickhouse.sql").read_text()
+    tables = (SINKS / "clickhouse.sql").read_text()
     (settings,) = set(re.findall(r"input_format.*(?=;)", tables))
-    for topic in STORED:
+    for topic in (*EVENT_TOPICS, ALERTS, LABELS_CHANGED):
+        table = topic.name.removeprefix("nearstream.").removesuffix(".v1").replace("-", "_")
         rows = [record.value for record in await matched.read(topic.name)]
-        (create,) = re.findall(rf"^CREATE TABLE {table(topic)} .*?(?=;)", tables, re.MULTILINE | re.DOTALL)
+        (create,) = re.findall(rf"^CREATE TABLE {table} .*?(?=;)", tables, re.MULTILINE | re.DOTALL)
         (tmp_path / "rows").write_bytes(b"\n".join([*rows, b""]))
-        insert = f"INSERT INTO {table(topic)} SETTINGS {settings} FORMAT JSONEachRow\n"
-        counted = f"SELECT count() FROM {table(topic)} FINAL"  # noqa: S608 - a name of ours
+        insert = f"INSERT INTO {table} SETTINGS {settings} FORMAT JSONEachRow\n"
+        counted = f"SELECT count() FROM {table} FINAL"  # noqa: S608 - a name of ours
         program = f"""
 from pathlib import Path
 from chdb.session import Session

@@ -88,9 +88,8 @@ def test_s01_only_loopback_without_a_token(status: str) -> None:
 def test_s07_nothing_that_fetches_is_imported() -> None:
     fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
     serving = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
-    # The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, NEARSTREAM_KAFKA_TOKEN_URL, and
-    # the registry of `nearstream topics --register`.
-    clients = dict.fromkeys(("api_client.py", "webhooks.py", "token_endpoint.py", "schema_registry.py"), "aiohttp")
+    # The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, and NEARSTREAM_KAFKA_TOKEN_URL.
+    clients = dict.fromkeys(("client.py", "webhooks.py", "token_endpoint.py"), "aiohttp")
     for name, tree in trees():
         named = [each for each in imported(tree) if not each.startswith(serving) and each != clients.get(name)]
         assert not [each for each in named if each.startswith(fetching)], name

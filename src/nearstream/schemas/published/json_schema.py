@@ -13,7 +13,6 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.labels.label import Label
 from nearstream.schemas.labels.label_change import LabelChange
-from nearstream.schemas.topics.table import ALL, SIGNATURES
 from nearstream.schemas.verdicts.events import (
     Containment,
     ExactDuplicate,
@@ -56,21 +55,6 @@ def json_schemas() -> dict[str, Json]:
     Each is complete in itself. Other fields are allowed, because a later release may add some.
     """
     return {name: _schema(name, message) for name, message in MESSAGES.items()}
-
-
-def subjects(prefix: str) -> dict[str, Json]:
-    """Return the JSON Schemas by their subjects in a schema registry: the topic, a dash, the message.
-
-    Signatures have none, because they are msgpack.
-
-    Args:
-        prefix: What the names of topics begin with.
-    """
-    names, schemas = {struct.__name__: name for name, struct in MESSAGES.items()}, json_schemas()
-    found = (
-        (topic, names[value]) for topic in ALL if topic is not SIGNATURES for value in topic.values if value in names
-    )
-    return {f"{prefix}{topic.name}-{name}": schemas[name] for topic, name in found}
 
 
 def components(messages: tuple[type[msgspec.Struct], ...], ref_template: str) -> tuple[list[Json], dict[str, Json]]:

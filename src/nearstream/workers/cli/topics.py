@@ -8,9 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.published import sinks
 from nearstream.schemas.published.asyncapi import asyncapi_document
-from nearstream.schemas.published.json_schema import json_schemas, subjects
+from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
@@ -53,11 +52,10 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
     for name, metavar, meaning in (
         ("--schemas", "DIR", "only write the JSON Schema of each message"),
         ("--asyncapi", "FILE", "only write the AsyncAPI document of all topics"),
-        ("--connect", "DIR", "only write what Kafka Connect, ClickHouse and OpenSearch need"),
     ):
         parser.add_argument(name, type=Path, metavar=metavar, help=meaning)
-    register = "only register the JSON Schema of each message in the schema registry there"
-    parser.add_argument("--register", metavar="URL", help=register)
+    for name in ("--connect", "--register"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
 
@@ -66,7 +64,10 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """List, create or check the topics, or write down what they hold."""
     from nearstream.workers.kafka import topics as kafka_topics
 
-    if options.schemas or options.asyncapi or options.connect or options.register:
+    if options.connect or options.register:
+        print_message("nearstream topics: --connect and --register are gone: take the files in deploy/sinks")
+        return Exit.USAGE
+    if options.schemas or options.asyncapi:
         return _publish_contract(settings, options)
     if options.action == "create":
         if not options.dry_run:
@@ -86,9 +87,9 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _publish_contract(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Write down or register what the topics hold, without asking Kafka."""
+    """Write down what the topics hold, without asking Kafka."""
     if options.action != "list":
-        print_message("nearstream topics: --schemas, --asyncapi, --connect and --register go without an action")
+        print_message("nearstream topics: --schemas and --asyncapi go without an action")
         return Exit.USAGE
     if options.schemas:
         options.schemas.mkdir(parents=True, exist_ok=True)
@@ -97,29 +98,7 @@ def _publish_contract(settings: Settings, options: argparse.Namespace) -> Exit:
     if options.asyncapi:
         retention = settings.retention_seconds
         _write_json(options.asyncapi, asyncapi_document(version("nearstream"), settings.topic_prefix, retention))
-    if options.connect:
-        _write_sinks(options.connect, settings.topic_prefix)
-    if options.register:
-        asyncio.run(_register(options.register, settings.topic_prefix))
     return Exit.OK
-
-
-def _write_sinks(folder: Path, prefix: str) -> None:
-    """Write what stores of events need to know of each topic."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for topic in sinks.STORED:
-        name = sinks.table(topic)
-        _write_json(folder / f"{name}.connect.json", sinks.connect_schema(topic))
-        _write_json(folder / f"{name}.opensearch.json", sinks.opensearch_mapping(topic))
-        (folder / f"{name}.properties").write_text(sinks.jdbc_sink(topic, prefix), encoding="utf-8")
-    (folder / "clickhouse.sql").write_text(sinks.clickhouse_tables(sinks.STORED, prefix), encoding="utf-8")
-
-
-async def _register(address: str, prefix: str) -> None:
-    from nearstream.workers.kafka.schema_registry import register  # which loads aiohttp
-
-    async for subject, number in register(address, subjects(prefix)):
-        print_line(f"{number:>6}  {subject}")
 
 
 def _write_json(path: Path, value: object) -> None:
