@@ -1,7 +1,4 @@
-"""Text profile, stop-word shingles, block comparison, entropy and side field give the figures of the sources."""
-
-from math import log2
-from random import Random
+"""Text profile, stop-word shingles and block comparison give the figures of the sources."""
 
 import pytest
 from rapidfuzz.distance import Levenshtein
@@ -9,8 +6,6 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks.reference.block_comparison import cross_distance
 from benchmarks.reference.stop_words import stop_word_shingles
 from benchmarks.reference.text_profile import profile_digest, text_profile
-from nearstream.streams.estimates.entropy import corrected_entropy, entropy
-from nearstream.streams.estimates.side_field import true_share
 
 CAT = "The cat sat. The cat ran; the dog sat on it!"
 NEWS = (
@@ -64,19 +59,3 @@ def test_blocks_are_found_in_another_order() -> None:
     assert cross_distance(one, "CCCCCAAAAABBXBB", 5, best=2) == 0
     with pytest.raises(ValueError, match="at least one symbol"):
         cross_distance("", other, 5)
-
-
-def test_entropy_is_corrected_for_the_number_of_draws() -> None:
-    assert entropy("aabb") == 1.0
-    assert entropy("") == corrected_entropy("") == 0.0
-    draws = ["".join(Random(seed).choices([chr(65 + at) for at in range(31)], k=100)) for seed in range(200)]
-    plain, corrected = (sum(map(measure, draws)) / 200 for measure in (entropy, corrected_entropy))
-    assert log2(31) - plain > 0.2
-    assert abs(log2(31) - corrected) < 0.03
-
-
-def test_the_true_share_is_one_at_the_perfect_mean_and_zero_at_random() -> None:
-    assert [true_share(mean, 10, 45) for mean in (10, 27.5, 45)] == [1.0, 0.5, 0.0]
-    assert true_share(2, certain=0.1, random=3.3) == pytest.approx(0.40625)
-    with pytest.raises(ValueError, match="the same"):
-        true_share(1, 5, 5)

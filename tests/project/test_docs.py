@@ -27,9 +27,7 @@ from nearstream.workers.monitoring.status_server import AT_ONCE
 from nearstream.workers.monitoring.watchdog import LOOP_SECONDS, PROGRESS_SECONDS, REBALANCE_SECONDS
 from nearstream.workers.operations.audit.precision import STATES_MAX
 from nearstream.workers.operations.audit.recall import FEATURES_MAX
-from nearstream.workers.operations.audit.symbols import SYMBOLS_MAX
 from nearstream.workers.operations.replay import COMMIT_EVERY
-from nearstream.workers.operations.tuning import SAMPLE_MAX, SAMPLED_BYTES
 from nearstream.workers.pipeline.dead_letters import MIN_WINDOW_RECORDS, WINDOW_RECORDS
 from nearstream.workers.worker.topology import MATCH_LANES
 
@@ -165,10 +163,8 @@ def test_the_numbers_of_the_operations_page_are_those_of_the_code() -> None:
         f"a blocked event loop ({LOOP_SECONDS:.0f} s), an endless rebalance ({REBALANCE_SECONDS:.0f} s)",
         f"a batch that does not end ({PROGRESS_SECONDS:.0f} s)",
         f"holds about {TAKE_BYTES >> 20} MiB of its records at a time",
-        f"draws {SAMPLE_MAX:,} of at most {SAMPLED_BYTES >> 10} KiB",
         f"at most {FEATURES_MAX // 10**6} million shingles",
         f"at most {STATES_MAX // 10**6} million states",
-        f"up to {SYMBOLS_MAX:,} distinct ones",
         f"A document of more than {DOCUMENT_MAX_BYTES >> 20} MiB",
         f"At most {COMMIT_EVERY} dead letters are sent twice",
         f"of the last {WINDOW_RECORDS:,}",

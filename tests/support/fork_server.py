@@ -29,7 +29,7 @@ MODULES = (
         "nearstream.workers.pipeline.faust_runtime",
         "nearstream.workers.http.server",
     ),
-    *"nearstream.workers.mail.milter",
+    "nearstream.workers.mail.milter",
     # What they import only when they run, most of it for a worker.
     *("nearstream.workers.cli.main", "nearstream.workers.worker.topology"),
     *("nearstream.streams.estimates.distance", "nearstream.streams.estimates.isolated"),

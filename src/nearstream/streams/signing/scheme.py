@@ -256,32 +256,3 @@ def hit_probability(similarity: float, bands: int, rows: int) -> float:
     Ullman, Mining of Massive Datasets, section 3.4.2.
     """
     return 1.0 - (1.0 - similarity**rows) ** bands
-
-
-def choose(similarity: float, recall: float, slots: int) -> tuple[int, int]:
-    """Return the most selective (bands, rows) that reach a recall.
-
-    More rows make a band more selective, so the result has as many rows as some number of bands allows. It then has
-    the fewest bands that still reach the recall, because each band is a key to store.
-
-    Args:
-        similarity: Resemblance of the pairs to be found, in (0, 1].
-        recall: Least probability of finding them, in (0, 1).
-        slots: Slots of the sketch, the upper bound of bands * rows.
-
-    Raises:
-        ValueError: A number is out of range, or bands of one row each do not reach the recall.
-    """
-    if not (0 < similarity <= 1 and 0 < recall < 1 and slots >= 1):
-        raise ValueError(
-            f"similarity in (0, 1], recall in (0, 1), slots >= 1 expected: {similarity}, {recall}, {slots}"
-        )
-    for rows in range(slots, 0, -1):
-        most = min(slots // rows, MAX_BANDS)
-        if hit_probability(similarity, most, rows) >= recall:
-            return _fewest_bands(similarity, recall, rows, most), rows
-    raise ValueError(f"{slots} slots cannot find resemblance {similarity} with recall {recall}")
-
-
-def _fewest_bands(similarity: float, recall: float, rows: int, most: int) -> int:
-    return next(bands for bands in range(1, most + 1) if hit_probability(similarity, bands, rows) >= recall)

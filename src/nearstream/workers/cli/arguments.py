@@ -111,17 +111,6 @@ def add_against(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_resemblance(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Add `--resemblance`, 0.8 by default."""
-    parser.add_argument(
-        "--resemblance",
-        type=share(includes_one=True),
-        default=0.8,
-        metavar="R",
-        help=f"{meaning} (default 0.8)",
-    )
-
-
 def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
     """Add `--timeout` with this default."""
     parser.add_argument(
@@ -206,23 +195,19 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-def share(*, includes_one: bool) -> Callable[[str], float]:
-    """Return a function that converts a text to a share above 0, at most 1 or below it.
+def share(text: str) -> float:
+    """Return a share above 0, at most 1.
 
-    The function raises `argparse.ArgumentTypeError` for any other text.
+    Raises:
+        argparse.ArgumentTypeError: The text is no such number.
     """
-
-    def convert(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not (0 < value < 1 or (includes_one and value == 1)):
-            limit = "at most" if includes_one else "below"
-            raise argparse.ArgumentTypeError(f"a number above 0 and {limit} 1 expected: {text}")
-        return value
-
-    return convert
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"a number above 0 and at most 1 expected: {text}")
+    return value
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:

@@ -8,15 +8,14 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from nearstream.streams.estimates.side_field import Mean
 from nearstream.workers.cli.arguments import (
     DOCUMENTS_MAX,
     add,
     add_json,
     add_quiet,
-    add_resemblance,
     add_since,
     add_timeout,
+    share,
     whole_number,
 )
 from nearstream.workers.config.exit_codes import Exit
@@ -25,10 +24,8 @@ from nearstream.workers.operations.terminal import escaped, print_json, print_li
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.workers.operations.audit.precision import FieldPrecision, Precision
+    from nearstream.workers.operations.audit.precision import FieldPrecision, Mean, Precision
     from nearstream.workers.operations.audit.recall import Recall
-    from nearstream.workers.operations.audit.symbols import SymbolEntropy
-    from nearstream.workers.operations.audit.unrelated import Unrelated
     from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
 _DAY_MS = 86_400_000
@@ -42,7 +39,8 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     summary = "measure which share of the similar pairs of a window was found"
     example = "nearstream audit recall --since 24h --resemblance 0.8"
     recall = add(actions, "recall", summary, show_recall, example=example)
-    add_resemblance(recall, "least resemblance of the pairs")
+    least = "least resemblance of the pairs (default 0.8)"
+    recall.add_argument("--resemblance", type=share, default=0.8, metavar="R", help=least)
     recall.add_argument(
         "--one-in",
         type=whole_number(1, DOCUMENTS_MAX),
@@ -54,11 +52,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     recall.add_argument("--metrics", metavar="FILE", help=metrics)
     summary = "measure which share of the pairs with an event belong together, by a field that no rule uses"
     precision = add(actions, "precision", summary, show_precision, example="nearstream audit precision --since 7d")
-    summary, example = "measure how many bits the LD symbols of a window hold", "nearstream audit symbols --since 24h"
-    symbols = add(actions, "symbols", summary, show_symbols, example=example, no="the symbols hold too few bits")
-    summary = "measure what unrelated documents of a window have in common, by length"
-    unrelated = add(actions, "unrelated", summary, show_unrelated, example="nearstream audit unrelated --since 24h")
-    for command in (recall, precision, symbols, unrelated):
+    for command in (recall, precision):
         add_since(command, "measure the records", None, ending=", by default 24h")
         add_json(command, "one JSON object")
         add_quiet(command)
@@ -98,24 +92,6 @@ def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def show_symbols(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print how much the LD symbols of a window say."""
-    from nearstream.workers.operations.audit.symbols import audit_symbols
-
-    found = asyncio.run(audit_symbols(_window(settings, options)))
-    _show(options, {**asdict(found), "is_alarming": found.is_alarming}, symbol_lines(found))
-    return Exit.NO if found.is_alarming else Exit.OK
-
-
-def show_unrelated(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print what unrelated texts of a window have in common."""
-    from nearstream.workers.operations.audit.unrelated import audit_unrelated
-
-    found = asyncio.run(audit_unrelated(_window(settings, options)))
-    _show(options, asdict(found), unrelated_lines(found))
-    return Exit.OK
-
-
 def _window(settings: Settings, options: argparse.Namespace) -> "Window":
     from nearstream.workers.operations.audit.window import Window
 
@@ -148,7 +124,7 @@ def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
     for newer, older, found in recall.missed:
         yield _row("missed", f"{escaped(newer)} and {escaped(older)}, resemblance {found:.4f}")
     if recall.missed:
-        yield _row("", "`nearstream why-not` says why")
+        yield _row("", "`nearstream show` with both ids says why")
 
 
 def precision_lines(precision: "Precision") -> Iterator[str]:
@@ -165,41 +141,14 @@ def _field_lines(found: "FieldPrecision") -> Iterator[str]:
     yield _row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
     if not found.shares:
         yield _row("", "tells nothing here: both means are alike, or there are too few pairs")
-    for share in found.shares:
-        group = f"from {share.group}" if share.group[0].isdigit() else share.group
-        interval = f"({share.low:.3f} to {share.high:.3f})"
-        yield _row(f"  {group}", f"{share.share:.3f} {interval}, {share.pairs} pairs, mean {share.mean:.4g}")
+    for each in found.shares:
+        group = f"from {each.group}" if each.group[0].isdigit() else each.group
+        interval = f"({each.low:.3f} to {each.high:.3f})"
+        yield _row(f"  {group}", f"{each.share:.3f} {interval}, {each.pairs} pairs, mean {each.mean:.4g}")
 
 
-def _mean(mean: Mean | None) -> str:
+def _mean(mean: "Mean | None") -> str:
     return f"{mean.value:.4g} (mean of {mean.pairs})" if mean else "unknown"
-
-
-def symbol_lines(found: "SymbolEntropy") -> Iterator[str]:
-    """Yield the entropy of the symbols of a window."""
-    from nearstream.workers.operations.audit.symbols import ALARM_BITS, PART_BITS
-
-    yield _row("symbols", f"{found.symbols} distinct ones of {found.signatures} signatures")
-    for name, bits in (("low bits", found.low_bits), ("high bits", found.high_bits)):
-        yield _row(name, "unknown: too few symbols" if bits is None else f"{bits:.3f} of {PART_BITS} bits")
-    if found.is_alarming:
-        yield _row("alarm", f"less than {PART_BITS - ALARM_BITS:g} bits: the hash of the symbols is not even")
-
-
-def unrelated_lines(found: "Unrelated") -> Iterator[str]:
-    """Yield what unrelated texts of a window have in common, by length."""
-    yield _row("documents", f"{found.documents} drawn")
-    if not found.classes:
-        yield _row("", "no two of them are of one length class and unrelated")
-    for each in found.classes:
-        yield _row(f"from {each.characters}", f"{each.pairs} pairs of texts with so many characters")
-        exact, assumed, shared = each.distance, each.expected, each.shared
-        difference = f"{exact.mean:.3f} (sd {exact.deviation:.3f}), {assumed.mean:.3f} assumed"
-        yield _row("  distance", f"{difference}, over the longer length")
-        yield _row(
-            "  shared",
-            f"{shared.mean:.4f} (sd {shared.deviation:.4f}), {each.reaching} pairs reach {found.order_free_min:g}",
-        )
 
 
 def _row(name: str, text: str) -> str:

@@ -38,7 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "stats": ("stats:add_stats", "show how large the index is, and how much of Redis it takes"),
         "audit": (
             "audit:add_audit",
-            "measure a deployment on a window of its topics: recall, precision, symbols, unrelated texts",
+            "measure a deployment on a window of its topics: recall, precision",
         ),
     },
     "operators, to repair": {
@@ -52,10 +52,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "tail": ("events:add_tail", "print verdicts and events as they arrive"),
         "check": ("check:add_check", "say what documents are to those in the index, without adding them"),
         "novel": ("check:add_novel", "print the parts of documents that none in the index has, without adding them"),
-        "mcp": (
-            "servers:add_mcp",
-            "give an agent tools that ask the HTTP API (NEARSTREAM_API), over MCP on stdin and stdout",
-        ),
         "sign": ("check:add_sign", "print the signatures of documents"),
     },
     "mail servers": {
@@ -63,7 +59,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "servers:add_milter",
             "mark each message of a mail server with the header X-Nearstream, by asking the HTTP API (NEARSTREAM_API)",
         ),
-        "lmtp": ("servers:add_lmtp", "take mail from a mail server by LMTP, and send it to Kafka"),
         "label": ("send:add_label", "say of documents that they are spam, or ham: spam, ham, confirm, revoke"),
     },
     "whoever asks why two documents are related, or not": {
@@ -76,7 +71,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "name what kept two documents from being told as related, or their event",
         ),
         "inspect": ("inspect:add_inspect", "show the states and buckets of one document in the index"),
-        "tune": ("tune:add_tune", "choose bands and rows that find pairs of a resemblance with a recall"),
     },
 }
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}

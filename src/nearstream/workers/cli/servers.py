@@ -1,4 +1,4 @@
-"""Run what answers others: a worker, the HTTP API, the servers of mail, and the tools of agents."""
+"""Run what answers others: a worker, the HTTP API, and the mail filter."""
 
 import argparse
 import asyncio
@@ -8,14 +8,13 @@ import os
 import signal
 
 from nearstream.workers.cli import logs
-from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback, positive_seconds
+from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import print_message
 
 log = logging.getLogger(__name__)
 ROLES = ("sign", "match", "decide", "alert", "all")
-MILTER_STATUS, LMTP_STATUS = "127.0.0.1:9468", "127.0.0.1:9469"  # for NEARSTREAM_STATUS=auto
+MILTER_STATUS = "127.0.0.1:9468"  # for NEARSTREAM_STATUS=auto
 
 
 def add_worker(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +73,14 @@ def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
 def add_milter(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream milter`."""
     declare(parser, run_milter, example="nearstream milter --listen 127.0.0.1:9466")
-    _add_listener(parser, "127.0.0.1:9466")
+    parser.add_argument(
+        "--listen",
+        type=loopback,
+        default="127.0.0.1:9466",
+        metavar="HOST:PORT",
+        help="where the mail server connects, on loopback only (default 127.0.0.1:9466)",
+    )
+    add_collection(parser, "messages")
     meaning = "let the API send each message to the workers too, so that it is in the index for later ones"
     parser.add_argument("--learn", action="store_true", help=meaning)
 
@@ -89,51 +95,14 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     async def run() -> None:
         asking = mail_client(settings, options.collection, learns=options.learn)
         async with asking as client, milter(options.listen, client) as address:
-            _serve_status(settings, MILTER_STATUS)
-            await _until_stopped("milter", address, asyncio.get_running_loop().create_future())
+            _serve_status(settings)
+            await _until_stopped(address)
 
     asyncio.run(run())
     return Exit.OK
 
 
-def add_lmtp(parser: argparse.ArgumentParser) -> None:
-    """Declare `nearstream lmtp`."""
-    declare(parser, run_lmtp, example="nearstream lmtp --collection inbox")
-    _add_listener(parser, "127.0.0.1:9467")
-    add_timeout(parser, 30.0)
-
-
-def run_lmtp(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Take mail until it is stopped."""
-    logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
-    # Imported on use, because this loads numpy and the Kafka client.
-    from nearstream.workers.operations.receive_mail import receiving
-    from nearstream.workers.pipeline.deployment import Deployment
-
-    deployment = Deployment.of(settings)
-
-    async def run() -> None:
-        async with receiving(deployment, options.listen, options.collection, options.timeout) as (address, broken):
-            _serve_status(settings, LMTP_STATUS)
-            await _until_stopped("LMTP", address, broken)
-
-    asyncio.run(run())
-    return Exit.OK
-
-
-def _add_listener(parser: argparse.ArgumentParser, address: str) -> None:
-    """Add `--listen` with this default, and `--collection`."""
-    parser.add_argument(
-        "--listen",
-        type=loopback,
-        default=address,
-        metavar="HOST:PORT",
-        help=f"where the mail server connects, on loopback only (default {address})",
-    )
-    add_collection(parser, "messages")
-
-
-def _serve_status(settings: Settings, default: str) -> None:
+def _serve_status(settings: Settings) -> None:
     """Serve metrics and health, unless `NEARSTREAM_STATUS` is off.
 
     Raises:
@@ -146,45 +115,15 @@ def _serve_status(settings: Settings, default: str) -> None:
         health = Health(assigned=frozenset())  # it reads no partitions, so it is ready when it listens
         log.info(
             "status: http://%s/metrics /healthz /readyz",
-            serve_status(settings.status, health, settings.status_token, default),
+            serve_status(settings.status, health, settings.status_token, MILTER_STATUS),
         )
 
 
-async def _until_stopped(name: str, address: str, ending: "asyncio.Future[None]") -> None:
-    """Wait for SIGINT or SIGTERM, or until the server raises what makes further work useless."""
+async def _until_stopped(address: str) -> None:
+    """Wait for SIGINT or SIGTERM."""
+    stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, _end, ending)
-    log.info("%s: %s", name, address)
-    await ending
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    log.info("milter: %s", address)
+    await stopped.wait()
     log.info("stopped")
-
-
-def _end(ending: "asyncio.Future[None]") -> None:
-    if not ending.done():
-        ending.set_result(None)
-
-
-def add_mcp(parser: argparse.ArgumentParser) -> None:
-    """Declare `nearstream mcp`."""
-    declare(parser, answer_agent, example="NEARSTREAM_API=127.0.0.1:8080 nearstream mcp")
-    meaning = "seconds to wait for an answer (default 5)"
-    parser.add_argument("--timeout", type=positive_seconds, default=5.0, metavar="S", help=meaning)
-
-
-def answer_agent(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Answer an agent on stdin and stdout until it closes them."""
-    # Imported on use, because these load aiohttp and the SDK, which is an extra.
-    from nearstream.workers.http.client import api_client
-
-    try:
-        from nearstream.workers.http.client.agent_tools import agent_tools
-    except ModuleNotFoundError as error:
-        print_message(f"nearstream mcp: needs the extra `mcp`, in which {error.name} is: pip install 'nearstream[mcp]'")
-        return Exit.MISCONFIGURED
-
-    async def run() -> None:
-        async with api_client(settings, "", "the agent is told so", seconds=options.timeout) as client:
-            await agent_tools(client).run_stdio_async()
-
-    asyncio.run(run())
-    return Exit.OK

@@ -10,8 +10,8 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.rewriting import rewritten
+from nearstream.streams.signing.exact import shingle_set
 from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.shingle_sets import shingle_set
 from tests.support.implementations import each_implementation, signer_of
 from tests.support.made_up import sign
 

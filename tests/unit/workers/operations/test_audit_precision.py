@@ -1,15 +1,20 @@
-"""The precision of a window by a field that no rule uses, and the entropy of its symbols."""
+"""The precision of a window by a field that no rule uses."""
 
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
 
-from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval
-from nearstream.workers.cli.audit import precision_lines, symbol_lines
-from nearstream.workers.operations.audit import symbols
-from nearstream.workers.operations.audit.precision import FieldPrecision, Found, Observed, measure
+from nearstream.workers.cli.audit import precision_lines
+from nearstream.workers.operations.audit.precision import (
+    FieldPrecision,
+    Found,
+    Mean,
+    Observed,
+    is_telling,
+    measure,
+    share_interval,
+)
 
 DAY = 24 * 3_600_000
 
@@ -93,18 +98,3 @@ def test_the_interval_of_a_share_is_that_of_its_means() -> None:
     low, high = share_interval(Mean(27.5, 35.0**2 / 100, 10), certain, random)
     assert (low, high) == pytest.approx((0.5 - 0.196, 0.5 + 0.196), abs=1e-4)
     assert Mean.of([1.0]) is None
-
-
-def test_even_symbols_have_eight_bits_and_a_parity_fault_costs_one() -> None:
-    drawn = np.random.default_rng(3).choice(1 << 19, 20_000, replace=False).astype(np.uint32)
-    even = symbols.measure(drawn, 19, 40)
-    assert even.low_bits is not None
-    assert even.high_bits is not None
-    assert min(even.low_bits, even.high_bits) > 7.98
-    assert not even.is_alarming
-    faulty = symbols.measure(drawn & ~np.uint32(1), 19, 40)
-    assert faulty.low_bits == pytest.approx(7, abs=0.02)
-    assert faulty.is_alarming
-    assert list(symbol_lines(faulty))[-1].startswith("alarm ")
-    few = symbols.measure(drawn[:100], 19, 1)
-    assert (few.low_bits, few.is_alarming) == (None, False)

@@ -1,12 +1,8 @@
 """Checks of what servers report."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from nearstream.workers.operations.doctor_checks import Grade, clock, memory, persistence, records_ahead
-from nearstream.workers.operations.redis_servers import KNOWN, server
 
 GIB = 1 << 30
 
@@ -31,30 +27,6 @@ def test_memory_that_is_left_is_told_with_the_remedy(told: dict[str, object], gr
     check = memory(told)
     assert (check.grade, check.subject) == (grade, "memory")
     assert words in check.detail
-
-
-@pytest.mark.parametrize(
-    ("told", "grade", "words"),
-    [
-        ({"redis_version": "7.0.15"}, Grade.OK, "Redis 7.0.15 answers (Redis 7.0: tested"),
-        ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, Grade.OK, "Valkey 9.1.2 answers (Valkey 9: tested"),
-        ({"redis_version": "7.4.1"}, Grade.OK, "Redis 7.4.1 answers (Redis 7.4: tested"),
-        ({"redis_version": "6.2.5"}, Grade.OK, "Redis 6.2.5 answers (Redis 6: tested"),
-        ({"redis_version": "7.4.0", "dragonfly_version": "df-v1.27.1"}, Grade.FAIL, "Dragonfly df-v1.27.1 answers"),
-        ({"redis_version": "99.0.0"}, Grade.WARN, "Redis 99.0.0 answers, of which nothing is known"),
-    ],
-)
-def test_a_server_is_named_with_what_is_known_of_its_kind(told: dict[str, object], grade: Grade, words: str) -> None:
-    check = server(told)
-    assert (check.grade, check.subject) == (grade, "redis")
-    assert check.detail.startswith(words)
-
-
-def test_each_row_that_a_server_can_belong_to_is_in_the_table_of_servers() -> None:
-    page = (Path(__file__).parents[4] / "docs/operations.md").read_text()
-    rows = {name.split(" (")[0]: cell for name, cell in re.findall(r"^- ([\w. (),]+): (\w.*)$", page, re.MULTILINE)}
-    for row, known in KNOWN.items():
-        assert rows[row].startswith(known), row
 
 
 def test_a_server_that_keeps_nothing_over_a_restart_is_told() -> None:

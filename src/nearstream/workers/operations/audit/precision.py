@@ -2,14 +2,17 @@
 
 Nobody judges the pairs. A field that no rule uses separates them from random pairs: how far apart two documents were
 observed, and whether they are from two hosts. Exact duplicates are certain pairs, and documents of the window that are
-drawn by chance are random ones (`nearstream.streams.estimates.side_field`).
+drawn by chance are random ones. Source: Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.8.3:
+pairs that do not belong together are random in such a field, pairs that do are not.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from math import sqrt
 from random import Random
+from statistics import fmean, variance
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,7 +21,6 @@ from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import Event, PairEvent, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.estimates.side_field import Mean, is_telling, share_interval, true_share
 from nearstream.streams.estimates.stated import same_lineage
 from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
@@ -27,6 +29,7 @@ CERTAIN_MIN = 10  # exact duplicates without which there is nothing to compare w
 _RANDOM_PARTNERS = 10
 _SEED = 2011
 _HOUR_MS = 3_600_000
+_Z_95 = 1.959964
 _RANGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -79,6 +82,28 @@ FIELDS: Mapping[str, Callable[[Observed, Observed], float | None]] = {
     "hours_apart": _hours,
     "other_host": _other_host,
 }
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a field over some pairs.
+
+    Attributes:
+        value: The mean.
+        squared_error: Square of its standard error.
+        pairs: Number of pairs, at least 2.
+    """
+
+    value: float
+    squared_error: float
+    pairs: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Mean | None":
+        """Return the mean of a field. None: fewer than two pairs have it."""
+        if len(values) < 2:
+            return None
+        return cls(fmean(values), variance(values) / len(values), len(values))
 
 
 @dataclass(frozen=True)
@@ -254,3 +279,37 @@ def _pair(event: Event, states: Mapping[str, Mapping[str, Observed]]) -> Found |
 
 def _state(event: PairEvent, side: DocumentRef, states: Mapping[str, Mapping[str, Observed]]) -> Observed | None:
     return states.get(document_key(event.collection, side.id), {}).get(side.version)
+
+
+def true_share(mean: float, certain: float, random: float) -> float:
+    """Return the share of true pairs, 1 at the mean of certain pairs and 0 at that of random ones.
+
+    Args:
+        mean: Mean of the field over the pairs in question, such as the days between two observations.
+        certain: Its mean over pairs that are certain.
+        random: Its mean over random pairs of the same window.
+
+    Raises:
+        ValueError: Certain and random pairs have the same mean, so the field does not separate them.
+    """
+    if certain == random:
+        raise ValueError("two means expected: certain pairs have the same as random ones")
+    return (random - mean) / (random - certain)
+
+
+def is_telling(certain: Mean, random: Mean) -> bool:
+    """Return whether the means of certain and random pairs differ by more than chance."""
+    error = sqrt(certain.squared_error + random.squared_error)
+    return abs(random.value - certain.value) > 2 * _Z_95 * error
+
+
+def share_interval(mean: Mean, certain: Mean, random: Mean) -> tuple[float, float]:
+    """Return the 95 % interval of the share of true pairs.
+
+    It takes the pairs as independent, and each mean as normal (first-order propagation of errors). Its ends may be
+    below 0 or above 1, as the share itself may.
+    """
+    share = true_share(mean.value, certain.value, random.value)
+    spread = mean.squared_error + share**2 * certain.squared_error + (1 - share) ** 2 * random.squared_error
+    half = _Z_95 * sqrt(spread) / abs(random.value - certain.value)
+    return share - half, share + half
