@@ -1,1 +1,0 @@
-"""Accuracy and recall for texts without spaces between words."""

@@ -1,1 +1,0 @@
-"""What the live page costs, and how fast it shows what arrives."""

@@ -1,1 +1,0 @@
-"""How much later a mail is accepted because of the mail filter."""

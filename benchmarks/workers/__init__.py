@@ -1,1 +1,0 @@
-"""Cost of a worker: CPU per document, latency, idle load."""
