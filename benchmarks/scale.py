@@ -29,11 +29,10 @@ from typing import Any
 
 from redis import Redis
 
-from benchmarks.index.datasketch_peer import Figures
-from benchmarks.index.growth import documents_of
+from benchmarks.index.growth import Figures, documents_of
 from benchmarks.speed.measure import positive
+from benchmarks.stream.deployed import described
 from benchmarks.stream.texts import STREAMS
-from benchmarks.workers.deployed import described
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 _EXAMPLES: Final = ROOT / "examples/documents.jsonl"
-_CHINESE: Final = ROOT / "benchmarks/texts/zh-tang-poems.txt"
+_CHINESE: Final = ROOT / "benchmarks/texts/zh-prose.txt"
 _JAPANESE: Final = ROOT / "benchmarks/texts/ja-declaration.txt"
 
 ENGLISH: Final = {"en-1": 1_000, "en-5": 5_000, "en-13.5": 13_500, "en-27": 27_000, "en-100": 100_000}

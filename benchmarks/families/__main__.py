@@ -4,9 +4,8 @@
     python -m benchmarks.families --corpus DIR [--seeds N ...] [--most N] [--through memory|redis] [--json]
 
 The first form makes its own texts and starts its own Redis: equal texts, campaigns of mails, histories of files, bytes
-and commands of copies. The second one matches labelled documents in several random orders, and with other
-numbers of candidates of a family. Nothing is compared with a gate: a missed goal is marked. The exit code is 2 when an
-input cannot be read.
+and commands of copies. The second one matches labelled documents in several random orders.
+Nothing is compared with a gate: a missed goal is marked. The exit code is 2 when an input cannot be read.
 """
 
 import argparse
@@ -42,7 +41,7 @@ def of_corpus(corpus: Path, seeds: Sequence[int], most: int) -> Figures:
     documents = labelled.Labelled.of(read_texts(corpus), read_pairs(corpus), most)
     figures = labelled.figures(documents, seeds)
     log_progress("orders done")
-    return {"goals": goals_of_corpus(figures), **figures, "choices": labelled.choices(documents, seeds[0])}
+    return {"goals": goals_of_corpus(figures), **figures}
 
 
 def log_progress(line: str) -> None:

@@ -3,17 +3,14 @@
 import asyncio
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from unittest.mock import patch
 
 import msgspec
 
 from benchmarks.families.feeding import KEY, SCHEME, Fed, feed
-from benchmarks.families.storms import varied_storm
 from benchmarks.quality.corpus import RELATED, RELATIONS, Pair, Text, document, share
 from benchmarks.quality.labels import Measured, label
 from benchmarks.quality.scoring import Figures
@@ -21,13 +18,10 @@ from benchmarks.quality.strata import LONG_CHARACTERS
 from benchmarks.storing import new_store
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.matching.protocol import picking
 from nearstream.streams.relations.verdict import is_copy, rule_of_texts
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 
-CHOICES = (1, 2, 3)  # candidates of a family
-_STORM = 1_000
 _SAMPLED = 3_000  # pairs of one family that are compared and measured
 
 
@@ -58,27 +52,19 @@ class Labelled:
             for at, name in enumerate(names)
         ]
 
-    def fed(self, seed: int, events_per_family: int = 1) -> Fed:
+    def fed(self, seed: int) -> Fed:
         """Match the documents in a random order, one by one."""
-        store = new_store(SCHEME, IndexLimits(retention_seconds=0, events_per_family=events_per_family))
-        return asyncio.run(feed(self.arrivals(seed), store))
+        return asyncio.run(feed(self.arrivals(seed), new_store(SCHEME, IndexLimits(retention_seconds=0))))
 
 
 def figures(labelled: Labelled, seeds: Sequence[int]) -> Figures:
-    """Return the figures of all pairs, of each order with families, and of the agreement between orders."""
-    every = [labelled.fed(seed, events_per_family=0) for seed in seeds]
+    """Return the figures of each order, and of the agreement between orders."""
     runs = [labelled.fed(seed) for seed in seeds]
-    by_seed = {
-        str(seed): {
-            **of_run(labelled, run),
-            **within(labelled, run.families),
-            "lost": lost(labelled.pairs, all_pairs, run),
-        }
-        for seed, all_pairs, run in zip(seeds, every, runs, strict=True)
-    }
     return {
-        "all_pairs": of_run(labelled, every[0]),
-        "by_seed": by_seed,
+        "by_seed": {
+            str(seed): {**of_run(labelled, run), **within(labelled, run.families)}
+            for seed, run in zip(seeds, runs, strict=True)
+        },
         "agreement": [
             {**agreement(one.families, other.families), "differing": differing(labelled.pairs, one, other)}
             for one, other in combinations(runs, 2)
@@ -86,27 +72,10 @@ def figures(labelled: Labelled, seeds: Sequence[int]) -> Figures:
     }
 
 
-def choices(labelled: Labelled, seed: int) -> Figures:
-    """Return the figures for other numbers of candidates of a family, beside a storm of varied copies."""
-    found: Figures = {}
-    for candidates in CHOICES:
-        with choice(candidates):
-            run = of_run(labelled, labelled.fed(seed))
-            storm = varied_storm(min(_STORM, len(labelled.signatures)))
-        found[f"K {candidates}"] = {**run, "varied_storm": storm}
-    return found
-
-
 def of_run(labelled: Labelled, fed: Fed) -> Figures:
     """Return the figures of one run."""
     verdicts = Counter(verdict.verdict for verdict in fed.verdicts.values())
     return {**fed.figures(), "pairs": connected(labelled.pairs, fed), "verdicts": dict(verdicts.most_common())}
-
-
-def lost(pairs: Sequence[Pair], every: Fed, fed: Fed) -> float | None:
-    """Return the share of the pairs with an event in the form with all pairs that nothing connects with families."""
-    known = [pair for pair in pairs if frozenset((pair.a, pair.b)) in every.paired]
-    return share(sum(not fed.connects(pair.a, pair.b) for pair in known), len(known))
 
 
 def differing(pairs: Sequence[Pair], one: Fed, other: Fed) -> float | None:
@@ -173,10 +142,3 @@ def agreement(one: Mapping[str, str], other: Mapping[str, str]) -> Figures:
     every = max(comb(len(one), 2), 1)
     rand = (every + 2 * both - first - second) / every
     return {"rand": round(rand, 6), "jaccard": share(both, first + second - both)}
-
-
-@contextmanager
-def choice(candidates: int) -> Iterator[None]:
-    """Let documents be compared with another number of members of a family."""
-    with patch.object(picking, "FAMILY_CANDIDATES", candidates):
-        yield

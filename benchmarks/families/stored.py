@@ -10,7 +10,7 @@ from redis import Redis
 
 from benchmarks.families.feeding import BATCH, SCHEME, Fed, feed, signed
 from benchmarks.families.texts import edited_in_one_place, mails, unique
-from benchmarks.index.datasketch_peer import Meter
+from benchmarks.index.growth import Meter
 from benchmarks.quality.scoring import Figures
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.store.limits import IndexLimits
@@ -24,7 +24,6 @@ WORDS = 700
 MAIL_WORDS = 360
 _CHANGED = 0.10
 _NOT_OURS = ("cmdstat_info", "cmdstat_config|get", "cmdstat_fcall")  # a call of a function is counted by what it calls
-_LABELS = {"families": 1, "all pairs": 0}
 _SUMMED = ("bytes", "commands", "server_us", "client_us", "events_per_document", "comparisons_per_document")
 
 
@@ -38,9 +37,9 @@ def own_server() -> Iterator[tuple[Redis, str]]:
             yield client, url
 
 
-async def opened(url: str, documents: int, events_per_family: int) -> RedisIndex:
+async def opened(url: str, documents: int) -> RedisIndex:
     """Open a new index."""
-    limits = IndexLimits(documents=documents, events_per_family=events_per_family)
+    limits = IndexLimits(documents=documents)
     address = IndexAddress(url, "families", SCHEME.name, SCHEME.key_fingerprint, limits)
     return await RedisIndex.open(address, partitions=1, may_create=True)
 
@@ -73,10 +72,7 @@ def _commands(server: Redis) -> int:
 
 
 def copies(documents: int) -> Figures:
-    """Return the cost of unique documents, of copies of them, and of many copies of one.
-
-    Each with families and without, on a server of its own.
-    """
+    """Return the cost of unique documents, of copies of them, and of many copies of one."""
     texts = list(unique(documents, WORDS, 1))
     firsts, few = signed(texts), range(documents // 4)
     kinds = {
@@ -91,15 +87,13 @@ def copies(documents: int) -> Figures:
     }
     found: Figures = {}
     for name, arriving in kinds.items():
-        pairs = {label: asyncio.run(_in_turn(limit, (firsts, arriving))) for label, limit in _LABELS.items()}
-        found["unique"] = {label: first for label, (first, _) in pairs.items()}
-        found[name] = {label: second for label, (_, second) in pairs.items()}
+        found["unique"], found[name] = asyncio.run(_in_turn((firsts, arriving)))
     return found
 
 
-async def _in_turn(events_per_family: int, streams: Sequence[Sequence[Signature]]) -> list[Figures]:
+async def _in_turn(streams: Sequence[Sequence[Signature]]) -> list[Figures]:
     with own_server() as (server, url):
-        index = await opened(url, sum(map(len, streams)), events_per_family)
+        index = await opened(url, sum(map(len, streams)))
         try:
             store = index.store()
             return [(await cost(server, store, stream))[1] for stream in streams]
@@ -121,7 +115,7 @@ async def _campaign(signatures: Sequence[Signature]) -> Figures:
     tenth = max(len(signatures) // 10, 1)
     parts = signatures[:tenth], signatures[tenth:-tenth], signatures[-tenth:]
     with own_server() as (server, url):
-        index = await opened(url, len(signatures), 1)
+        index = await opened(url, len(signatures))
         try:
             store = index.store()
             found = [await cost(server, store, part) for part in parts]

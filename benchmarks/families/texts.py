@@ -79,11 +79,3 @@ def edited_in_one_place(text: str, share: float, seed: int) -> str:
     start = draw.randrange(len(words) - length + 1)
     words[start : start + length] = drawn(draw, length)
     return " ".join(words)
-
-
-def varied(count: int, words: int, share: float) -> Iterator[str]:
-    """Yield copies of one text, each with other words changed all over it."""
-    draw = random.Random("varied")
-    body = drawn(draw, words)
-    for _ in range(count):
-        yield " ".join(draw.choice(vocabulary()) if draw.random() < share else word for word in body)

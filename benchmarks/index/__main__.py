@@ -1,13 +1,12 @@
 """Measure what a document costs in the index on a server.
 
     python -m benchmarks.index [--stream unique|crawl|mail|revisions ...] [--documents N] [--slots N] [--scheme S]
-                               [--peer N] [--json]
+                               [--json]
 
 Each stream of documents goes through a matcher to an empty index on a server of its own, in the largest
 batches of a worker. A batch has documents of one partition, and is covered in all slots as a worker does it.
 Microseconds are CPU times: of the server, and of this process, which asks it and compares. Signing is left out. Bytes
-are those of the data set. With `--peer`, the Redis storage of datasketch and ours store one set of texts. Prints one
-JSON object.
+are those of the data set. Prints one JSON object.
 """
 
 import argparse
@@ -22,12 +21,10 @@ from pathlib import Path
 
 from redis import Redis
 
-from benchmarks.index.datasketch_peer import Figures, Meter, peer
-from benchmarks.index.growth import documents_of
-from benchmarks.index.texts import documents
+from benchmarks.index.growth import Figures, Meter, documents_of
 from benchmarks.speed.measure import positive
+from benchmarks.stream.deployed import described
 from benchmarks.stream.texts import STREAMS
-from benchmarks.workers.deployed import described
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -53,7 +50,7 @@ async def measured(
     """Match documents through an empty index, and return what each of them cost."""
     signer = Signer(scheme, KEY)
     signatures = [signer.sign(document) for document in arriving]
-    limits = IndexLimits(documents=max(len(signatures), 1_000), bands=scheme.bands.bands)
+    limits = IndexLimits(documents=max(len(signatures), 1_000))
     address = IndexAddress(url, namespace, scheme.name, scheme.key_fingerprint, limits, slots=slots)
     index = await RedisIndex.open(address, partitions=slots, may_create=True)
     matcher, meter, empty = Matcher(index.store(), scheme, KEY), Meter(server), _bytes(server)
@@ -92,23 +89,6 @@ def _bytes(server: Redis) -> int:
     return int(server.info("memory")["used_memory_dataset"])
 
 
-def beside_peer(folder: Path, count: int) -> Figures:
-    """Compare our index with datasketch on identical texts, each on a server of its own.
-
-    Both have 25 bands of 5 rows. Ours also compares what it finds, and keeps records and families.
-    """
-    scheme = preset("bands-only", KEY)
-    with _server(folder / "peer") as (server, url):
-        theirs = peer(server, url, scheme, count)
-    with _server(folder / "beside") as (server, url):
-        ours = asyncio.run(measured(server, url, scheme, list(documents(count))))
-    ratios = {
-        **{name: round(theirs[name] / ours[name], 1) for name in ("bytes", "server_us", "worker_us")},
-        "per_second": round(ours["per_second"] / theirs["per_second"], 1),
-    }
-    return {"datasketch": theirs, "ours": ours, "ratios": ratios}
-
-
 @contextmanager
 def _server(folder: Path) -> Iterator[tuple[Redis, str]]:
     with running(redis_server(folder)) as server:
@@ -130,8 +110,6 @@ def run(options: argparse.Namespace) -> Figures:
             with _server(folder / stream) as (server, url):
                 figures["server"] = described(server)
                 figures[stream] = asyncio.run(measured(server, url, scheme, arriving, options.slots))
-        if options.peer:
-            figures["beside_datasketch"] = beside_peer(folder, options.peer)
     return figures
 
 
@@ -144,7 +122,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--slots", type=positive, default=1, metavar="N", help="slots of the index (default 1)")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
-    parser.add_argument("--peer", type=int, default=0, metavar="N", help="documents for datasketch (default: none)")
     parser.add_argument("--json", action="store_true", help="print the JSON object on one line")
     options = parser.parse_args(arguments)
     print(json.dumps(run(options), indent=None if options.json else 1))

@@ -14,20 +14,21 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from redis import Redis
 
-from benchmarks.index.datasketch_peer import Figures, Meter
 from benchmarks.speed.gates import at_most, failed
+from benchmarks.stream.deployed import described, log_progress
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
-from benchmarks.workers.deployed import described, log_progress
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival
@@ -46,6 +47,37 @@ _BATCH = 32
 _TURNS = 100  # further batches, which are measured
 _MAX_MEMORY = "8gb"
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+Figures = dict[str, Any]  # Any: a tree of numbers as in JSON
+
+
+@dataclass
+class Meter:
+    """CPU time of a server and this process between `start` and `stop`.
+
+    The times of several such spans are added.
+    """
+
+    server: Redis
+    server_us: float = 0
+    client_us: float = 0
+    seconds: float = 0
+    _began: tuple[float, float, float] = (0, 0, 0)
+
+    def start(self) -> None:
+        """Begin a span."""
+        self._began = self._server_us(), time.process_time(), time.perf_counter()
+
+    def stop(self) -> None:
+        """End a span and add its times."""
+        server, client, clock = self._began
+        self.seconds += time.perf_counter() - clock
+        self.client_us += (time.process_time() - client) * 1e6
+        self.server_us += self._server_us() - server
+
+    def _server_us(self) -> float:
+        cpu = self.server.info("cpu")
+        return 1e6 * (float(cpu["used_cpu_user_main_thread"]) + float(cpu["used_cpu_sys_main_thread"]))
 
 
 @dataclass

@@ -31,7 +31,6 @@ from benchmarks.quality.corpus import (
     share,
     words,
 )
-from benchmarks.quality.exact_distance import speed
 from benchmarks.quality.scoring import Figures, Judged, accuracy_by, confusion, distances, grouped, origin, scores
 from benchmarks.storing import add_option, as_stored, through
 from nearstream.schemas.documents.signature import Signature
@@ -192,7 +191,6 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], key: HashKey) -> tu
         "place": place_errors(rows, texts),
         "coverage": coverage(rows),
         "share_errors": share_errors(rows),
-        "speed": speed(texts.values(), Signer(scheme, key)),
         **cost,
     }
 

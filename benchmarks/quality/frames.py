@@ -1,6 +1,6 @@
 """Measure what is told of documents that share a frame: navigation, a notice, the layout of a newsletter.
 
-    python -m benchmarks.quality.frames [--corpus DIR] [--seed N] [--every-pair]
+    python -m benchmarks.quality.frames [--corpus DIR] [--seed N]
 
 A person calls two documents the same if one was fetched again, or if they hold one article. Each stream is made of real
 text and matched in memory. Prints a JSON object with the events about other pairs, for each document, the share of the
@@ -104,13 +104,12 @@ STREAMS: dict[str, Callable[[Prose, random.Random], Stream]] = {
 }
 
 
-async def measure(stream: Stream, events_per_family: int) -> Figures:
+async def measure(stream: Stream) -> Figures:
     """Return the figures of a stream, with overlaps among the relations that are sent."""
     key = HashKey.public()
     scheme = preset(DEFAULT_LABEL, key)
-    limits = IndexLimits(retention_seconds=0, events_per_family=events_per_family)
     signer, told, families = Signer(scheme, key), set[Both](), dict[str, str]()
-    matcher = Matcher(local_store(limits), scheme, key)
+    matcher = Matcher(local_store(IndexLimits(retention_seconds=0)), scheme, key)
     began = time.process_time()
     for number, text in enumerate(stream.texts):
         matched = await matcher.match(signer.sign(document(text, BEGIN + timedelta(seconds=number))))
@@ -158,7 +157,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the documents (default 1)")
-    parser.add_argument("--every-pair", action="store_true", help="as NEARSTREAM_EVENTS_PER_FAMILY=all")
     options = parser.parse_args(arguments)
     try:
         texts = sources(options.corpus)
@@ -166,17 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     figures = {
-        name: asyncio.run(
-            measure(make(Prose(texts, options.seed), random.Random(options.seed)), 0 if options.every_pair else 1)
-        )
+        name: asyncio.run(measure(make(Prose(texts, options.seed), random.Random(options.seed))))
         for name, make in STREAMS.items()
     }
     first = {
         name: asyncio.run(first_pages(Prose(texts, options.seed), with_urls=with_urls))
         for name, with_urls in (("with_urls", True), ("without_urls", False))
     }
-    told = {"seed": options.seed, "every_pair": options.every_pair, "streams": figures, "first_pages": first}
-    print(json.dumps(told, indent=1))
+    print(json.dumps({"seed": options.seed, "streams": figures, "first_pages": first}, indent=1))
     return 0
 
 

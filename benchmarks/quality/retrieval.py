@@ -1,12 +1,10 @@
 """Measure which related documents an index finds, and what that costs.
 
-    python -m benchmarks.quality.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--bucket-cap N]
-                                   [--candidates N] [--events-per-family N] [--scheme S] [--bands N] [--rows N]
+    python -m benchmarks.quality.retrieval --corpus DIR [--events OUT.jsonl] [--seed N] [--scheme S]
                                    [--max-characters N] [--why] [--through memory|redis]
 
-The documents arrive one by one. With `--events-per-family 0` every pair gets its event, as without families. Prints one
-JSON object, with `--why` also where the pairs of each group were lost. The exit code is 2 when an input cannot be read.
-Uses no network and no lineage.
+The documents arrive one by one. Prints one JSON object, with `--why` also where the pairs of each group were lost. The
+exit code is 2 when an input cannot be read. Uses no network and no lineage.
 """
 
 import argparse
@@ -42,7 +40,7 @@ from nearstream.streams.store.store import Store
 
 _ENTRY_BYTES = 13.9  # size of a packed entry in Redis 7.0
 _UNRELATED = 0.10
-_SETTINGS = ("scheme", "bands", "rows", "seed", "bucket_cap", "candidates", "events_per_family", "max_characters")
+_SETTINGS = ("scheme", "seed", "max_characters")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -74,16 +72,10 @@ class Run:
         return frozenset((self.families.get(pair.a), self.families.get(pair.b))) in self.families_with_event
 
 
-async def run(
-    texts: Sequence[Text],
-    store: Store,
-    label: str = DEFAULT_LABEL,
-    bands: int | None = None,
-    rows: int | None = None,
-) -> Run:
-    """Sign and match the documents in this order. `bands` and `rows` replace those of the scheme."""
+async def run(texts: Sequence[Text], store: Store, label: str = DEFAULT_LABEL) -> Run:
+    """Sign and match the documents in this order."""
     key = HashKey.public()
-    scheme = preset(label, key, bands, rows)
+    scheme = preset(label, key)
     signer, matcher = Signer(scheme, key), Matcher(store, scheme, key)
     recording = Recording.of(matcher)
     events: dict[Both, PairEvent] = {}
@@ -166,21 +158,8 @@ def report(pairs: Sequence[Pair], texts: Mapping[str, Text], options: argparse.N
     """Return the run and all figures for one order of arrival."""
     arriving = [text for text in texts.values() if len(text.text) <= options.max_characters]
     random.Random(options.seed).shuffle(arriving)
-    limits = IndexLimits(
-        options.bucket_cap,
-        options.candidates,
-        retention_seconds=0,
-        events_per_family=options.events_per_family,
-    )
-    done = asyncio.run(
-        run(
-            arriving,
-            new_store(preset(options.scheme, HashKey.public(), options.bands, options.rows), limits),
-            options.scheme,
-            options.bands,
-            options.rows,
-        )
-    )
+    store = new_store(preset(options.scheme, HashKey.public()), IndexLimits(retention_seconds=0))
+    done = asyncio.run(run(arriving, store, options.scheme))
     sets = {text.id: shingles(text.text) for text in arriving}
     known = [pair for pair in pairs if pair.a in sets and pair.b in sets]
     n, groups, recording = max(len(arriving), 1), strata(known, sets), done.recording
@@ -215,23 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, required=True, help="directory with docs.jsonl.gz and pairs.jsonl.gz")
     parser.add_argument("--events", type=Path, help="write each event as a JSON line to this file")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
-    parser.add_argument("--bands", type=positive, metavar="N", help="bands of a sketch, if not the scheme's")
-    parser.add_argument("--rows", type=positive, metavar="N", help="slots of a band, if not the scheme's")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the order of arrival (default 1)")
-    parser.add_argument(
-        "--bucket-cap", type=positive, default=100, metavar="N", help="most entries of an anchor bucket"
-    )
-    parser.add_argument(
-        "--candidates", type=positive, default=60, metavar="N", help="most earlier documents returned for one"
-    )
-    parser.add_argument(
-        "--events-per-family",
-        type=int,
-        choices=range(100),
-        default=1,
-        metavar="N",
-        help="most events with each other family, 0 for every pair",
-    )
     parser.add_argument(
         "--max-characters",
         type=positive,

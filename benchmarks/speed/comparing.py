@@ -3,8 +3,8 @@
     python -m benchmarks.speed.comparing --corpus DIR [--documents N] [--least N] [--repeats N]
 
 The documents arrive one by one at an index in memory, in which their candidates are looked up. The candidates are then
-compared from their packed records, as Redis answers them. This is done with the Python form of comparing, with C, and
-as the matcher does it, which also applies the rules of families and of common text. Times are CPU times. Each document
+compared from their packed records, as Redis answers them: alone, and as the matcher does it, which also applies the
+rules of families and of common text. Times are CPU times. Each document
 counts with the best of its repetitions, because other work on the machine only adds to them. Prints one JSON object.
 The exit code is 2 when the corpus cannot be read.
 """
@@ -26,7 +26,7 @@ from benchmarks.entering import enter
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import compare_native, compare_numpy
+from nearstream.streams.estimates.comparing import compare_native
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.candidate import Candidate
@@ -95,7 +95,6 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
 
     found = Counter(relation for each in arrived for relation in relations(each, compare_native))
     comparisons = found.total()
-    in_python = best_us(lambda each: relations(each, compare_numpy), arrived, repeats) / comparisons
     in_c = best_us(lambda each: relations(each, compare_native), arrived, repeats) / comparisons
     in_matcher = best_us(lambda each: compare_with(each.newcomer, each.candidates()), arrived, repeats)
     return {
@@ -104,9 +103,7 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
         "candidates_a_document": round(comparisons / len(arrived), 1),
         "relations": dict(found.most_common()),
         "unpack_us": round(best_us(Arrived.documents, arrived, repeats) / comparisons, 1),
-        "python_us": round(in_python, 1),
         "c_us": round(in_c, 1),
-        "python / c": round(in_python / in_c, 1),
         "matcher_us": round(in_matcher / comparisons, 1),
         "n": repeats,
     }

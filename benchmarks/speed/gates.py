@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.speed.ours import IMPLEMENTATIONS, TOGETHER
+from benchmarks.speed.ours import NAME
 from benchmarks.speed.peers import RACED
 from benchmarks.speed.resemblance import SHINGLES
 from benchmarks.texts import ENGLISH, SPACELESS
@@ -12,32 +12,16 @@ Rows = list[dict[str, Any]]  # Any: JSON
 Gate = dict[str, Any]
 Ratios = dict[str, dict[str, float]]
 
-_FROM_5_KB = tuple(size for size in ENGLISH if size != "en-1")
 FREE, USUAL = "ours, free", "usual"
 
-# By name: engine, its outputs, normaliser of the peers, their shingles, sizes, smallest ratio that passes.
+# By name: normaliser of the peers, their shingles, sizes, smallest ratio that passes.
 _RACES = {
-    "native all / best peer, our normaliser free": ("native", "all", FREE, "words", tuple(ENGLISH), 3.5),
-    "native all / best peer, usual normaliser": ("native", "all", USUAL, "words", tuple(ENGLISH), 5.0),
-    "native sketch / best peer, our normaliser free": ("native", "sketch", FREE, "words", tuple(ENGLISH), 5.0),
-    "native all / best peer, CJK, words": ("native", "all", USUAL, "words", tuple(SPACELESS), 2.5),
-    "native all / best peer, CJK, characters": ("native", "all", USUAL, "characters", tuple(SPACELESS), 3.2),
-    "numpy all together / best peer, our normaliser free": ("numpy", TOGETHER, FREE, "words", _FROM_5_KB, 1.0),
-    "numpy all together / best peer, normaliser free, 1 KB": ("numpy", TOGETHER, FREE, "words", ("en-1",), 0.8),
-    "numpy all together / best peer, usual normaliser": ("numpy", TOGETHER, USUAL, "words", _FROM_5_KB, 1.7),
+    "best peer, our normaliser free": (FREE, "words", tuple(ENGLISH), 3.0),
+    "best peer, usual normaliser": (USUAL, "words", tuple(ENGLISH), 4.5),
+    "best peer, CJK, words": (USUAL, "words", tuple(SPACELESS), 2.5),
+    "best peer, CJK, characters": (USUAL, "characters", tuple(SPACELESS), 3.0),
 }
-# Ratios that are printed but have no limit.
-_SHOWN = {
-    "numpy all one by one / best peer, our normaliser free": ("numpy", "all", FREE, "words", tuple(ENGLISH)),
-    "numpy all one by one / best peer, usual normaliser": ("numpy", "all", USUAL, "words", tuple(ENGLISH)),
-    "native all together / best peer, our normaliser free": ("native", TOGETHER, FREE, "words", tuple(ENGLISH)),
-    "numpy sketch / best peer, our normaliser free": ("numpy", "sketch", FREE, "words", tuple(ENGLISH)),
-    "numpy all together / best peer, CJK, words": ("numpy", TOGETHER, USUAL, "words", tuple(SPACELESS)),
-    "numpy all together / best peer, CJK, characters": ("numpy", TOGETHER, USUAL, "characters", tuple(SPACELESS)),
-    "native all / best peer, CJK, words, normaliser free": ("native", "all", FREE, "words", tuple(SPACELESS)),
-    "native all / best peer, CJK, characters, normaliser free": ("native", "all", FREE, "characters", tuple(SPACELESS)),
-}
-_HOSTILE = {"native": 6.0, "numpy": 8.0}
+_HOSTILE = 6.0
 _ERROR = 1.05
 _RECALL = 0.99
 
@@ -47,13 +31,12 @@ def ratios(rows: Rows) -> Ratios:
 
     The ratios are by race and size. At 2.0 the engine signs two texts while the peer signs one.
     """
-    races = {name: race[:5] for name, race in _RACES.items()} | _SHOWN
     found: Ratios = {}
-    for name, (engine, outputs, normaliser, shingles, sizes) in races.items():
+    for name, (normaliser, shingles, sizes, _) in _RACES.items():
         found[name] = {}
-        for size in ENGLISH if sizes[-1] in ENGLISH else SPACELESS:
-            own = [row for row in rows if _is(row, size, {engine}, outputs, "own")]
-            others = [row for row in rows if _is(row, size, set(RACED), "sketch", normaliser, shingles)]
+        for size in sizes:
+            own = [row for row in rows if row["size"] == size and row["engine"] == NAME]
+            others = [row for row in rows if _is_peer(row, size, normaliser, shingles)]
             if own and others:
                 best = min(float(row["us_per_doc"]) for row in others)
                 found[name][size] = round(best / float(own[0]["us_per_doc"]), 3)
@@ -69,16 +52,14 @@ def gates(rows: Rows, hostile: Rows, found: Ratios) -> dict[str, Gate]:
         name: at_least((found[name][size] for size in sizes if size in found[name]), limit)
         for name, (*_, sizes, limit) in _RACES.items()
     }
-    for engine in IMPLEMENTATIONS:
-        for shingles in SHINGLES:
-            errors = [_error(rows, name, shingles) for name in (engine, "datasketch")]
-            known = [error for error in errors if error is not None]
-            share = [known[0] / known[1]] if len(known) == len(errors) else []
-            result[f"{engine} error / datasketch, {shingles} shingles"] = at_most(share, _ERROR)
-        recalls = {float(row["band_recall"]) for row in rows if row["engine"] == engine}
-        result[f"{engine} band recall, 20 shingles"] = at_least(recalls, _RECALL)
-        worst = (float(row["ratio"]) for row in hostile if row["engine"] == engine)
-        result[f"{engine} hostile / English of equal bytes"] = at_most(worst, _HOSTILE[engine])
+    for shingles in SHINGLES:
+        errors = [_error(rows, name, shingles) for name in (NAME, "datasketch")]
+        known = [error for error in errors if error is not None]
+        share = [known[0] / known[1]] if len(known) == len(errors) else []
+        result[f"error / datasketch, {shingles} shingles"] = at_most(share, _ERROR)
+    recalls = {float(row["band_recall"]) for row in rows if row["engine"] == NAME}
+    result["band recall, 20 shingles"] = at_least(recalls, _RECALL)
+    result["hostile / English of equal bytes"] = at_most((float(row["ratio"]) for row in hostile), _HOSTILE)
     return result
 
 
@@ -108,9 +89,6 @@ def _error(rows: Rows, engine: str, shingles: int) -> float | None:
     return errors[0] if errors else None
 
 
-def _is(
-    row: dict[str, Any], size: str, engines: set[str], outputs: str, normaliser: str, shingles: str = "words"
-) -> bool:
-    if row["size"] != size or row["engine"] not in engines or row["outputs"] != outputs:
-        return False
-    return bool(row["normaliser"] == normaliser and row["shingles"] == shingles)
+def _is_peer(row: dict[str, Any], size: str, normaliser: str, shingles: str) -> bool:
+    found = (row["size"], row["normaliser"], row["shingles"])
+    return row["engine"] in RACED and found == (size, normaliser, shingles)

@@ -35,13 +35,13 @@ def hostile_texts(size: int) -> dict[str, str]:
     }
 
 
-def hostile_rows(engine: str, size: int, effort: Effort) -> list[dict[str, object]]:
+def hostile_rows(size: int, effort: Effort) -> list[dict[str, object]]:
     """Compare the time of each text with English of equal bytes.
 
     `ratio` compares with English of as many bytes as the text or its normal form has, whichever has more, because both
     are limited. `ratio_as_sent` compares with English of as many bytes as were sent.
     """
-    sign = ours.signer(engine)
+    sign = ours.signer()
     rows: list[dict[str, object]] = []
     for name, text in hostile_texts(size).items():
         sent = len(text.encode("utf-8", "surrogatepass"))
@@ -51,7 +51,6 @@ def hostile_rows(engine: str, size: int, effort: Effort) -> list[dict[str, objec
         as_sent = equal if sent >= normal else _english_us(sign, sent, effort)
         rows.append(
             {
-                "engine": engine,
                 "text": name,
                 "bytes": sent,
                 "normal_bytes": normal,

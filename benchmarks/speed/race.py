@@ -13,7 +13,7 @@ from benchmarks.texts import SPACELESS, english, texts
 HOSTILE = "hostile"
 _LATENCY_CHARACTERS = 10_000
 PEER_MODULES = {"datasketch": "datasketch", "rensa": "rensa", "fastsketchlsh": "FastSketchLSH", "rensa-rho": "rensa"}
-ENGINES = (*ours.IMPLEMENTATIONS, *peers.RACED, *peers.UNRACED)
+ENGINES = (ours.NAME, *peers.RACED, *peers.UNRACED)
 
 
 def race(engine: str, sizes: list[str], effort: Effort, trials: int) -> dict[str, Any]:
@@ -31,17 +31,15 @@ def race(engine: str, sizes: list[str], effort: Effort, trials: int) -> dict[str
         return {"rows": [_unraced(engine, quality)]}
     rows = [row | quality for size in sizes if size != HOSTILE for row in _rows(engine, size, effort)]
     result: dict[str, Any] = {"rows": rows}
-    if engine in ours.IMPLEMENTATIONS:
-        p50, p99 = percentiles(ours.signer(engine), ours.document(english(_LATENCY_CHARACTERS)), 100 * effort.repeats)
+    if engine == ours.NAME:
+        p50, p99 = percentiles(ours.signer(), ours.document(english(_LATENCY_CHARACTERS)), 100 * effort.repeats)
         result["latency"] = [{"engine": engine, "p50_us": round(p50, 1), "p99_us": round(p99, 1)}]
-    if engine in ours.IMPLEMENTATIONS and HOSTILE in sizes:
-        result["hostile"] = hostile_rows(engine, LARGEST, effort)
+    if engine == ours.NAME and HOSTILE in sizes:
+        result["hostile"] = hostile_rows(LARGEST, effort)
     return result
 
 
 def _absence(engine: str) -> str | None:
-    if engine in ours.IMPLEMENTATIONS:
-        return ours.absence(engine)
     module = PEER_MODULES.get(engine)
     if module and find_spec(module) is None:
         return f"no module {module}: pip install 'nearstream[bench]'"
@@ -49,16 +47,13 @@ def _absence(engine: str) -> str | None:
 
 
 def _quality(engine: str, trials: int) -> dict[str, Any]:
-    if engine in ours.IMPLEMENTATIONS:
-        return asdict(accuracy(of_ours(engine), trials))
+    if engine == ours.NAME:
+        return asdict(accuracy(of_ours(), trials))
     return asdict(accuracy(of_peer((peers.RACED | peers.UNRACED)[engine]()), trials))
 
 
 def _rows(engine: str, size: str, effort: Effort) -> list[dict[str, Any]]:
-    own = engine in ours.IMPLEMENTATIONS
-    raced = ours.entrants(engine) if own else peers.entrants(peers.RACED[engine]())
-    if engine == "fastsketchlsh":
-        raced.append(ours.feeding_fastsketchlsh())
+    raced = [ours.entrant()] if engine == ours.NAME else peers.entrants(peers.RACED[engine]())
     corpus = texts(size)
     mean_bytes = sum(len(text.encode()) for text in corpus) / len(corpus)
     rows = []

@@ -81,9 +81,9 @@ def share_a_band(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return bool(equal.all(axis=1).any())
 
 
-def of_ours(implementation: str) -> Sketcher:
+def of_ours() -> Sketcher:
     """Return a sketcher that compares our signatures as the index does."""
-    sign = ours.signer(implementation, "bands-only")
+    sign = ours.signer()
     return Sketcher(
         lambda text: sign(ours.document(text)),
         lambda signature: np.frombuffer(signature.sketch, dtype="<u4").astype(np.int64),

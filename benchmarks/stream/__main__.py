@@ -26,6 +26,7 @@ from pathlib import Path
 from benchmarks.quality.corpus import CorpusError
 from benchmarks.speed.gates import failed
 from benchmarks.speed.measure import positive
+from benchmarks.stream.deployed import log_progress
 from benchmarks.stream.figures import (
     BARE,
     BY_HAND,
@@ -48,7 +49,6 @@ from benchmarks.stream.figures import (
 from benchmarks.stream.measuring import Run, Servers, machine, measured, measured_worker, servers
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
-from benchmarks.workers.deployed import log_progress
 
 _WITHOUT_WORK = 4  # how often a loop without work finds each document, because it is done with them soon
 _FEWEST = 400

@@ -1,7 +1,6 @@
-"""Carry records between topics: `python -m benchmarks.workers.loops safe|bare`."""
+"""Loops without work, which only carry records between topics."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
-from nearstream.workers.config.settings import Settings, load
+from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.faust_runtime import serve
 from nearstream.workers.worker.topology import create_app
@@ -39,11 +38,7 @@ def safe(settings: Settings) -> None:
     serve(app, health, loop, settings.stop_seconds)
 
 
-def _uncounted(_: Sequence[Any]) -> None:
-    """Do nothing."""
-
-
-async def bare(settings: Settings, committed: Callable[[Sequence[Any]], None] = _uncounted) -> None:
+async def bare(settings: Settings, committed: Callable[[Sequence[Any]], None]) -> None:
     """Run a careful loop without Faust.
 
     It waits for the acknowledgement of all results before it commits the offsets, then calls `committed` with the
@@ -63,10 +58,3 @@ async def bare(settings: Settings, committed: Callable[[Sequence[Any]], None] = 
             if records:
                 await consumer.commit()
                 committed(records)
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "safe":
-        safe(load())
-    else:
-        asyncio.run(bare(load()))

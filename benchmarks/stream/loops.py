@@ -13,10 +13,9 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks.stream import by_hand
+from benchmarks.stream import by_hand, carrying
 from benchmarks.stream.reporting import Reporter
 from benchmarks.stream.stages import StageClock
-from benchmarks.workers import loops
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.matching import telling
@@ -69,7 +68,7 @@ def worker_by_stage(settings: Settings) -> int:
 def loop(settings: Settings) -> int:
     """Run our loop without work."""
     _report_acknowledged(Reporter(StageClock(), settings.topic_prefix + DOCUMENTS.name))
-    loops.safe(settings)
+    carrying.safe(settings)
     return 0
 
 
@@ -77,7 +76,7 @@ def bare(settings: Settings) -> int:
     """Run aiokafka without work."""
     reporter = Reporter(StageClock(), settings.topic_prefix + DOCUMENTS.name)
     reporter.start()
-    asyncio.run(loops.bare(settings, reporter.acknowledged))
+    asyncio.run(carrying.bare(settings, reporter.acknowledged))
     return 0
 
 

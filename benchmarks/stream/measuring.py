@@ -15,10 +15,10 @@ import msgspec
 from redis import Redis
 
 from benchmarks.stream import latency
+from benchmarks.stream.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
 from benchmarks.stream.figures import OURS, Figures, Moment, TooFewDocumentsError, cost, times_of
 from benchmarks.stream.reporting import Report
 from benchmarks.stream.texts import Record
-from benchmarks.workers.deployed import BenchmarkDeployment, cpu_seconds, deployment, described, log_progress
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, VERDICTS
 from tests.devstack.kafka import kafka_server
 from tests.devstack.redis import redis_server
