@@ -29,8 +29,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LocalServer
 
 
 def _settings(nodes: Sequence[LocalServer], **further: str) -> dict[str, str]:
-    url = f"redis://{nodes[0].address}"
-    return {"redis_url": url, "redis_cluster": "yes", "index_slots": str(SLOTS), "index_documents": "10000", **further}
+    url = f"redis+cluster://{nodes[0].address}"
+    return {"redis_url": url, "index_slots": str(SLOTS), "index_documents": "10000", **further}
 
 
 def _tag(run: Run, slot: int) -> str:

@@ -5,10 +5,7 @@ import json
 import os
 import sys
 import tomllib
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +14,14 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, page_headers
-from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.labels.label_change import LabelChange
 from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
 from nearstream.schemas.topics.codec import (
     ORIGIN_HEADER,
-    decode_document,
     decode_event,
     decode_json,
     decode_signature,
-    encode_json,
-    encode_signature,
     event_headers,
 )
 from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
@@ -45,19 +35,9 @@ from tests.devstack.npm import npm_packages
 from tests.support.forking import finished
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS, EXAMPLES, RELEASED = (ROOT / "schemas" / name for name in ("published/v1", "examples", "published/released"))
-RELEASES = sorted(path.name for path in RELEASED.iterdir() if path.is_dir())
+SCHEMAS, EXAMPLES = (ROOT / "schemas" / name for name in ("published/v1", "examples"))
 RELEASE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 ASYNCAPI = asyncapi_document(RELEASE, "", Settings().retention_seconds)
-CODECS: dict[str, tuple[Callable[[bytes], Any], Callable[[Any], bytes]]] = {
-    "document": (decode_document, encode_json),
-    "decision": (partial(decode_json, Decision), encode_json),
-    "alert": (partial(decode_json, Alert), encode_json),
-    "label": (partial(decode_json, Label), msgspec.json.encode),
-    "label_change": (partial(decode_json, LabelChange), encode_json),
-    "silence": (partial(decode_json, Silence), msgspec.json.encode),
-    "signature": (decode_signature, encode_signature),
-}
 
 Json = dict[str, Any]
 
@@ -244,32 +224,3 @@ def test_every_relation_has_its_terms_in_other_vocabularies() -> None:
         for key, terms in message.get("x-vocabulary", {}).items()
     }
     assert shown == VOCABULARY
-
-
-def test_what_was_released_stays_as_it_was() -> None:
-    lines = (RELEASED / "SHA256SUMS").read_text().splitlines()
-    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    found = {
-        str(path.relative_to(RELEASED)): path for release in RELEASES for path in (RELEASED / release).rglob("*.*")
-    }
-    files = {name: path for name, path in found.items() if path.is_file()}
-    assert sums == {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    assert len(files) >= 2 * len(RELEASES) * 11
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_every_released_example_decodes_today(release: str) -> None:
-    for name, path in examples_of(RELEASED / release / "examples").items():
-        decode, encode = CODECS.get(name, (decode_event, encode_json))
-        again = decode(encode(decode(path.read_bytes())))
-        assert again == decode(path.read_bytes())
-        Draft202012Validator(json_schemas()[name]).validate(payload(path))
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_todays_examples_validate_against_every_released_schema(release: str) -> None:
-    examples = examples_of(EXAMPLES)
-    schemas = {path.stem: json.loads(path.read_text()) for path in (RELEASED / release / "schemas").iterdir()}
-    assert schemas.keys() <= examples.keys()
-    for name, schema in schemas.items():
-        Draft202012Validator(schema).validate(payload(examples[name]))

@@ -38,7 +38,6 @@ async def test_f23_a_worker_with_another_scheme_or_key_is_refused_in_every_role(
             for changed, role, named in (
                 ({"scheme": "compact"}, "sign", "NEARSTREAM_SCHEME: "),
                 ({"hash_key": OTHER_KEY}, "match", "NEARSTREAM_HASH_KEY: "),
-                ({"bands": "20"}, "all", "NEARSTREAM_BANDS, NEARSTREAM_ROWS: "),
             ):
                 other = deployment.changed(**changed)
                 told = _refusal(other, "worker", role)

@@ -55,7 +55,7 @@ async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis
     cases = [
         ({"NEARSTREAM_REDIS": f"redis://{NOWHERE}/0"}, 69, "Redis does not answer"),
         ({"NEARSTREAM_TOPIC_PREFIX": "missing."}, 78, "missing.nearstream.documents.v1 does not exist"),
-        ({"NEARSTREAM_BANDS": "many"}, 78, "NEARSTREAM_BANDS: expected a whole number"),
+        ({"NEARSTREAM_INDEX_SLOTS": "many"}, 78, "NEARSTREAM_INDEX_SLOTS: expected a whole number"),
         ({"NEARSTREAM_PROFILE": "production"}, 78, "NEARSTREAM_HASH_KEY"),
         ({"NEARSTREAM_SCHEM": "compact"}, 78, "NEARSTREAM_SCHEM: no such setting"),
     ]

@@ -85,7 +85,7 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
 
 
 async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path, index_documents="2000", events_per_family="all") as deployment:
+    async with deployed(kafka, redis_url, tmp_path, index_documents="2000") as deployment:
         assert deployment.run("stats").returncode == 78
         with deployment.worker():
             await deployment.send([_document(deployment, str(one), STANDARD) for one in range(40)])
@@ -235,19 +235,24 @@ async def _is_told(deployment: LocalDeployment) -> bool:
 
 
 async def test_slots_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
-    url = f"redis://{nodes[0].address}"
-    async with deployed(kafka, url, tmp_path, redis_cluster="yes", index_slots="4") as deployment:
+    url = f"redis+cluster://{nodes[0].address}"
+    async with deployed(kafka, url, tmp_path, index_slots="4") as deployment:
         await _run_over_slots(deployment, 4)
-        single = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS_CLUSTER": "no"})
+        single = replace(
+            deployment, environment=deployment.environment | {"NEARSTREAM_REDIS": url.replace("+cluster", "")}
+        )
         refused = single.run("worker")
-        assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: expected yes" in refused.stderr) == (78, True)
-        assert b"NEARSTREAM_REDIS_CLUSTER: expected yes" in single.run("doctor").stdout
+        assert (refused.returncode, b"NEARSTREAM_REDIS: expected redis+cluster://" in refused.stderr) == (78, True)
+        assert b"NEARSTREAM_REDIS: expected redis+cluster://" in single.run("doctor").stdout
 
 
 async def test_a_single_server_is_no_cluster(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path, redis_cluster="yes") as deployment:
+    async with deployed(kafka, redis_url.replace("redis://", "redis+cluster://"), tmp_path) as deployment:
         refused = deployment.run("worker")
-        assert (refused.returncode, b"NEARSTREAM_REDIS_CLUSTER: expected no" in refused.stderr) == (78, True)
+        assert (refused.returncode, b"NEARSTREAM_REDIS: expected an address without +cluster" in refused.stderr) == (
+            78,
+            True,
+        )
 
 
 async def _run_over_slots(deployment: LocalDeployment, slots: int) -> None:

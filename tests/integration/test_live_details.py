@@ -15,7 +15,7 @@ AWKWARD = "https://a.example/?x=1&y=%2f#z ü/\\<b>"
 
 
 async def test_a_pair_and_a_document_come_from_the_index(redis_url: str) -> None:
-    async with served(redis_url, events_per_family="1") as api:
+    async with served(redis_url) as api:
         await api.admit("a", TEXTS[0])
         await api.admit(AWKWARD, NEAR)
         name = quote(AWKWARD, safe="")

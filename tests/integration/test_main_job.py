@@ -31,28 +31,6 @@ async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url:
         assert await deployment.letters() == []
 
 
-async def test_two_workers_send_all_pairs_that_a_single_process_sends(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    """A key is the rarer the fewer had it before, so the order of partitions decides about pairs that share little.
-
-    Two workers meet documents in more orders than these, where both have entered their keys before one is decided. What
-    they send beyond these orders is true too.
-    """
-    async with deployed(kafka, redis_url, tmp_path, events_per_family="all") as deployment:
-        with deployment.worker(), deployment.worker():
-            await deployment.send(deployment.examples(LINES))
-            await deployment.drained()
-        events, in_time = ids(await deployment.events()), ids(await deployment.oracle())
-        up = ids(await deployment.oracle(lambda record: (record.partition, record.offset)))
-        down = ids(await deployment.oracle(lambda record: (-record.partition, record.offset)))
-        always, ever = in_time & up & down, in_time | up | down
-        assert len(ever) - len(always) <= FEW < 100 < len(in_time)
-        assert always <= events
-        assert len(events - ever) <= FEW
-        assert "untrue events" not in await disagreement(deployment)
-
-
 async def test_a_worker_that_is_asked_for_no_verdicts_sends_none(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path, verdicts="none") as deployment:
         with deployment.worker():

@@ -33,7 +33,7 @@ from nearstream.workers.pipeline.sign import parse_unsigned
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 
-NO_LIMIT = {"dead_letter_max_ratio": "0", "dead_letter_max_consecutive": "0"}
+NO_LIMIT = {"dead_letter_max_ratio": "0"}
 
 
 async def test_f23_documents_that_a_wrong_worker_has_signed_get_their_events_by_a_replay(

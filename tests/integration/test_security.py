@@ -74,7 +74,7 @@ def documents() -> list[tuple[bytes | None, bytes]]:
 @pytest.fixture(scope="module")
 async def traces(kafka: str, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Traces:
     logs = tmp_path_factory.mktemp("traces")
-    limits = {"dead_letter_max_consecutive": "0", "dead_letter_max_ratio": "0"}
+    limits = {"dead_letter_max_ratio": "0"}
     async with deployed(kafka, redis_url, logs, profile="mail", hash_key=KEY, **limits) as deployment:
         topic = deployment.topic(DOCUMENTS)
         sent = documents()

@@ -11,7 +11,6 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.monitoring.traces import no_trace, tracing
 from tests.support.deployment import TEXTS, deployed, until
 
@@ -46,14 +45,15 @@ def collector() -> Iterator[tuple[str, list[Span]]]:
 
 
 async def test_a_document_is_traced_from_its_signature_to_its_verdict(
-    kafka: str, redis_url: str, tmp_path: Path
+    kafka: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with collector() as (address, spans):
 
         async def all_are_there() -> bool:
             return len(of_the_trace(spans)) == 8
 
-        async with deployed(kafka, redis_url, tmp_path, traces=address) as deployment:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", address)
+        async with deployed(kafka, redis_url, tmp_path) as deployment:
             records = [
                 deployment.document(name, TEXTS[0]) for name in ("a", "b", "untraced", "not sampled", "no trace")
             ]
@@ -78,10 +78,12 @@ def of_the_trace(spans: list[Span]) -> list[Span]:
     return [span for span in spans if span.trace_id.hex() == TRACE]
 
 
-def test_without_a_collector_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_collector_or_the_extra_nothing_is_sent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    assert tracing("", "1") is no_trace
-    with pytest.raises(
-        SettingsError, match=r"NEARSTREAM_TRACES: needs the extra `otel`: pip install 'nearstream\[otel\]'"
-    ):
-        tracing("http://127.0.0.1:1/v1/traces", "1")
+    assert tracing({}, "1") is no_trace
+    assert not caplog.messages
+    assert tracing({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, "1") is no_trace
+    (told,) = caplog.messages
+    assert told.endswith("needs the extra `otel`: pip install 'nearstream[otel]'")

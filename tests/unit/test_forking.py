@@ -95,7 +95,7 @@ def test_what_is_read_at_a_start_needs_one(tmp_path: Path, monkeypatch: pytest.M
         return type(process) is not subprocess.Popen
 
     assert is_forked(SCAN)
-    assert is_forked(SCAN, NEARSTREAM_BANDS="20")
+    assert is_forked(SCAN, NEARSTREAM_INDEX_SLOTS="20")
     assert not is_forked(SCAN, LD_BIND_NOW="1")
     assert not is_forked([sys.executable, "-m", "json.tool", "--help"])
 

@@ -29,7 +29,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     summary = "list the schemes: active, building or retired; their indexes"
     listing = add(actions, "list", summary, list_schemes, example="nearstream index list")
     summary = "build the index of another scheme beside the active one"
-    example = "NEARSTREAM_BANDS=16 NEARSTREAM_ROWS=6 nearstream index build"
+    example = "NEARSTREAM_SCHEME=compact nearstream index build"
     build = add(actions, "build", summary, build_index, example=example, no=_NOT_REBUILT)
     add_quiet(build)
     summary, no = "make a scheme active and retire the active one", "the scheme is unknown, or its index is not ready"

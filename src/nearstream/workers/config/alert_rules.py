@@ -24,6 +24,8 @@ DEFAULT_RULES = (
 _HOUR_SECONDS = 3_600
 _WEEK_SECONDS = 7 * 86_400
 _WEBHOOK = "webhook"
+_PUBLIC_URL = "public_url"
+_ADDRESS = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class AlertSettings:
     Attributes:
         rules: The rules, at most one of each name.
         targets: Where alerts are sent by HTTP.
+        public_url: Address of the live page in their links. Empty: they have none.
     """
 
     rules: tuple[Rule, ...]
     targets: tuple[WebhookTarget, ...] = ()
+    public_url: str = ""
 
 
 class _RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,9 +55,9 @@ def load_alerts(path: str) -> AlertSettings:
     """Read a file with rules and targets.
 
     Args:
-        path: Path of a TOML file with a table for each alert, such as `[duplicate_storm]`, and with tables
-            `[[webhook]]`. Alerts without a table are off. If no alert has one, the default rules hold. Empty: the
-            default rules, and no targets.
+        path: Path of a TOML file with a table for each alert, such as `[duplicate_storm]`, with tables `[[webhook]]`,
+            and with `public_url` above them. Alerts without a table are off. If no alert has one, the default rules
+            hold. Empty: the default rules, and no targets.
 
     Raises:
         SettingsError: The file cannot be read, or a table is not valid. The message is one line that names it.
@@ -61,8 +65,11 @@ def load_alerts(path: str) -> AlertSettings:
     if not path:
         return AlertSettings(DEFAULT_RULES)
     tables = _tables(path)
+    public_url = tables.pop(_PUBLIC_URL, "")
+    if public_url and not (isinstance(public_url, str) and re.fullmatch(_ADDRESS, public_url)):
+        raise SettingsError(f"{VARIABLE}: {path}: {_PUBLIC_URL}: expected http(s)://host[:port][/path]")
     unknown = sorted(tables.keys() - {*ALERT_NAMES, _WEBHOOK})
-    if unknown or not tables:
+    if unknown or not (tables or public_url):
         got = repr(unknown[0][:40]) if unknown else "none"
         raise SettingsError(f"{VARIABLE}: {path}: expected tables {', '.join(ALERT_NAMES)} or {_WEBHOOK}, got {got}")
     try:
@@ -70,7 +77,7 @@ def load_alerts(path: str) -> AlertSettings:
     except ValueError as error:
         raise SettingsError(f"{VARIABLE}: {path}: [[{_WEBHOOK}]]: {error}") from None
     rules = tuple(_rule(path, name, tables[name]) for name in ALERT_NAMES if name in tables)
-    return AlertSettings(rules or DEFAULT_RULES, targets)
+    return AlertSettings(rules or DEFAULT_RULES, targets, public_url)
 
 
 def _rule(path: str, name: str, table: Any) -> Rule:  # noqa: ANN401 - as tomllib reads it

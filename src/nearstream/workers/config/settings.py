@@ -12,13 +12,29 @@ from urllib.parse import parse_qs, urlsplit
 from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
-from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.workers.config.bounds import PATTERNS, RANGES
 from nearstream.workers.config.kafka_security import unfit
 from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
+# What holds in place of the settings that this release ended.
+_ENDED = dict.fromkeys(("bands", "rows"), "the preset in NEARSTREAM_SCHEME sets it") | {
+    "distance_ratio_max": "it is 0.15, at which `confidence` was measured",
+    "mean_resemblance_min": "every preset has LD signatures, whose bounds are fixed",
+    "containment_min": "it is 0.7, at which `confidence` was measured",
+    "order_free_min": "it is 0.09, at which `confidence` was measured",
+    "events_per_family": "a document has one event with each other family",
+    "bucket_cap": "it is 100",
+    "candidates": "it is 60",
+    "max_value_bytes": "it is 4 MiB",
+    "max_clock_skew_seconds": "it is a day",
+    "dead_letter_max_consecutive": "it is 100, and no limit with NEARSTREAM_DEAD_LETTER_MAX_RATIO=0",
+    "kafka_compression": "records are sent as they are, set compression.type of the topics",
+    "redis_cluster": "write redis+cluster:// or rediss+cluster:// in NEARSTREAM_REDIS",
+    "public_url": "write public_url in the file of NEARSTREAM_ALERTS",
+    "traces": "set OTEL_EXPORTER_OTLP_ENDPOINT",
+}
 _KEY_MIN_BYTES = 32
 
 
@@ -55,38 +71,23 @@ class Settings:
     kafka_cert_path: str = _setting("", "PEM file with the client certificate (empty: none)")
     kafka_key_path: str = _setting("", "PEM file with the client's private key (empty: in the certificate file)")
     kafka_key_password: str = _setting("", "password of the private key", secret=True)
-    kafka_compression: str = _setting("", "compression of sent records: gzip, snappy, lz4, zstd (empty: none)")
     redis: str = _setting(
-        "redis://127.0.0.1:6379/0", "address of the index, redis://, rediss:// or rediss+sentinel://", holds_secret=True
+        "redis://127.0.0.1:6379/0",
+        "address of the index, redis://, redis+cluster:// or redis+sentinel:// (with TLS: rediss)",
+        holds_secret=True,
     )
     redis_ca_path: str = _setting("", "PEM file with the CA certificates to trust for rediss:// (empty: the system's)")
-    redis_cluster: str = _setting("no", "yes or no: whether the address is a node of a Redis Cluster")
     group: str = _setting("nearstream", "Kafka consumer group of the workers")
     group_instance: str = _setting("", "static member id (group.instance.id) of this worker (empty: none)")
     namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "prefix of every topic name")
     hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
-    scheme: str = _setting(DEFAULT_LABEL, "preset: standard, compact, bands-only, dense, letters, fine, noise or mail")
-    bands: int = _setting(0, "number of bands of the sketch (0: as in the preset)")
-    rows: int = _setting(0, "sketch slots per band (0: as in the preset)")
-    distance_ratio_max: float = _setting(
-        Thresholds.distance_ratio_max, "maximum edit distance of a near-duplicate, over the longer length"
-    )
-    mean_resemblance_min: float = _setting(Thresholds.mean_resemblance_min, "minimum resemblance without LD signatures")
-    containment_min: float = _setting(Thresholds.containment_min, "minimum containment of a contained document")
-    order_free_min: float = _setting(
-        Thresholds.order_free_min, "share of common shingles below which documents are unrelated"
-    )
+    scheme: str = _setting(DEFAULT_LABEL, "preset: fine, mail, compact or noise")
     relations: str = _setting(
         " ".join(RELATIONS),
         "relations that are sent as events, separated by spaces",
     )
     verdicts: str = _setting("all", "verdicts that are sent: all, related (all but unique) or none")
-    events_per_family: str = _setting(
-        "1", "maximum number of events of a document with each other family, 1 to 64, or all: an event for every pair"
-    )
-    bucket_cap: int = _setting(100, "maximum number of entries in an anchor bucket, 12 to 1000")
-    candidates: int = _setting(60, "maximum number of earlier documents compared with each new one, 1 to 400")
     retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")
     index_slots: int = _setting(1, "slots that the index is spread over (fixed when the index is created)")
@@ -97,12 +98,10 @@ class Settings:
         "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"
     )
     max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
-    max_value_bytes: int = _setting(4 * 1024 * 1024, "maximum bytes of a record on documents (larger: dead letter)")
-    max_clock_skew_seconds: int = _setting(86_400, "how far observed_at may be ahead of the record's timestamp")
     dead_letter_payload: str = _setting("full", "what a dead letter keeps of the record: full, head (64 KiB) or hash")
-    dead_letter_max_consecutive: int = _setting(100, "consecutive dead letters at which a worker halts (0: no limit)")
     dead_letter_max_ratio: float = _setting(
-        0.2, "share of dead letters in the last 1000 records above which a worker halts (0: no limit)"
+        0.2,
+        "share of dead letters in 1000 records above which a worker halts, as after 100 in a row (0: no limit)",
     )
     outage_seconds: int = _setting(900, "how long a worker waits for Kafka or Redis until it exits (0: forever)")
     stop_seconds: int = _setting(30, "how long a worker may take to stop")
@@ -118,8 +117,6 @@ class Settings:
     bulk_count: int = _setting(20, "copies within an hour from which the HTTP API says bulk")
     label_delay_seconds: int = _setting(300, "age from which a label counts in answers of the HTTP API")
     alerts: str = _setting("", "TOML file with rules and webhooks of `nearstream worker alert` (empty: default rules)")
-    public_url: str = _setting("", "address of the live page in links of alerts, http(s)://host:port (empty: none)")
-    traces: str = _setting("", "address of an OpenTelemetry collector, http(s)://host:4318/v1/traces (extra `otel`)")
     log_level: str = _setting("", "debug, info, warning, error or critical (empty: info for workers, else warning)")
     log_format: str = _setting("text", "form of the log: text, or json for one JSON object a line")
 
@@ -183,7 +180,9 @@ def shown(name: str, value: object) -> str:
 
 
 def _meant(name: str) -> str:
-    """Return a question that names the setting with the most similar name, if one is similar."""
+    """Return what holds in place of a setting that ended, or which name is similar."""
+    if name in _ENDED:
+        return f" any more: {_ENDED[name]}"
     similar = get_close_matches(name, [item.name for item in fields(Settings)], n=1)
     return f", is it {PREFIX}{similar[0].upper()}?" if similar else ", `env -i nearstream settings` lists all"
 
@@ -279,8 +278,6 @@ def _validate_redis_security(settings: Settings) -> None:
         )
     if settings.redis_ca_path and not settings.redis.startswith("rediss"):
         raise SettingsError("NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS")
-    if settings.redis_cluster == "yes" and "+sentinel://" in settings.redis:
-        raise SettingsError("NEARSTREAM_REDIS_CLUSTER: expected no, because the address is one of sentinels")
 
 
 def _validate_tokens(settings: Settings) -> None:

@@ -60,11 +60,11 @@ async def serve_demo(
 
 async def _check(deployment: Deployment, replay: Replay, request: web.Request) -> web.Response:
     """Answer what a text is to the documents of the day, without adding it."""
-    refused = refused_unread(request, deployment.settings.max_value_bytes)
+    refused = refused_unread(request, deployment.document_limits.value_bytes)
     if refused is not None:
         return refused
     try:
-        record = await read_record(request, deployment.settings.max_value_bytes)
+        record = await read_record(request, deployment.document_limits.value_bytes)
         if type_of(record) == MAIL_TYPE:
             return refusal(415, "unsupported_content_type", "expected a text or a JSON document in the demo")
         document = read_document(record, deployment.document_limits)

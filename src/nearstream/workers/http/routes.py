@@ -92,7 +92,7 @@ async def _check(request: web.Request) -> web.Response:
         return refused
     learns = request.query.get("learn") == "1"
     try:
-        record = await read_record(request, checker.deployment.settings.max_value_bytes)
+        record = await read_record(request, checker.deployment.document_limits.value_bytes)
         began = perf_counter()
         learner = request.app[_LEARNER] if learns else None
         answer = await checker.check(record, request[ACCESS], learner, partial(request.__setitem__, IN_USE))
@@ -134,7 +134,7 @@ def _refused_unread(request: web.Request) -> web.Response | None:
         return refusal(400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`")
     if "learn" in request.query and is_from_another_site(request):
         return from_another_site()
-    refused = refused_unread(request, checker.deployment.settings.max_value_bytes)
+    refused = refused_unread(request, checker.deployment.document_limits.value_bytes)
     if refused is not None:
         CHECKS.labels("refused").inc()
     return refused

@@ -22,10 +22,10 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
 from nearstream.schemas.documents.record import Headers
-from nearstream.workers.config.bounds import MAX_VALUE_BYTES
+from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.workers.kafka.unpacking import PieceReader, unpacked
 
-KEPT_BYTES = MAX_VALUE_BYTES + 1  # of a longer value, and enough to be refused with any settings
+KEPT_BYTES = DocumentLimits().value_bytes + 1  # of a longer value, and enough to be refused with any settings
 WHOLE_BYTES = KEPT_BYTES + 512 * 1024  # more than any batch has that is not compressed
 TAKE_BYTES = 16 * 1024 * 1024
 _KEY_BYTES = _HEADERS_BYTES = 256 * 1024

@@ -47,7 +47,6 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
             enable_idempotence=True,
             max_request_size=SEND_MAX_BYTES,
             max_batch_size=_SENT_BYTES,
-            compression_type=settings.kafka_compression or None,
         ),
         settings,
         wait_seconds,

@@ -1,13 +1,16 @@
 """Send spans of the records that carry a W3C trace to an OpenTelemetry collector."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord, traceparent
-from nearstream.workers.config.settings import SettingsError
 
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 EXPORT_SECONDS = 5.0
 _QUEUED_SPANS = 8192  # further ones are dropped while the collector is away
+
+log = logging.getLogger(__name__)
 
 
 class Times(NamedTuple):
@@ -25,19 +28,16 @@ def no_trace(_name: str, _records: Sequence[ConsumerRecord], _times: Times) -> N
     """Send nothing."""
 
 
-def tracing(endpoint: str, version: str) -> Trace:
+def tracing(environment: Mapping[str, str], version: str) -> Trace:
     """Return a function that notes what became of a batch, as two spans of each record with a `traceparent`.
 
     The spans are sent in the background, in batches. What is not sent when the process is killed is lost.
 
     Args:
-        endpoint: Address of OTLP over HTTP, with its path. Empty: nothing is sent.
+        environment: Names the collector by OpenTelemetry's own variables. Without them nothing is sent.
         version: Of this program.
-
-    Raises:
-        SettingsError: The extra `otel` is not installed.
     """
-    if not endpoint:
+    if not any(map(environment.get, ENDPOINTS)):
         return no_trace
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -47,9 +47,10 @@ def tracing(endpoint: str, version: str) -> Trace:
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
     except ModuleNotFoundError:
-        raise SettingsError("NEARSTREAM_TRACES: needs the extra `otel`: pip install 'nearstream[otel]'") from None
+        log.warning("no traces are sent: %s needs the extra `otel`: pip install 'nearstream[otel]'", ENDPOINTS[1])
+        return no_trace
     provider = TracerProvider(resource=Resource.create({"service.name": "nearstream", "service.version": version}))
-    exporter = OTLPSpanExporter(endpoint, timeout=EXPORT_SECONDS)
+    exporter = OTLPSpanExporter(timeout=EXPORT_SECONDS)
     provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=_QUEUED_SPANS))
     tracer, propagator = provider.get_tracer("nearstream", version), TraceContextTextMapPropagator()
 

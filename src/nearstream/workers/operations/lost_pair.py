@@ -183,7 +183,7 @@ def _unsent(explained: Explained, compared: Compared, events: int) -> Loss:
     relation = f"{compared.relation}, by {compared.rule.name}"
     arrived = f"{later.reports} events were sent when {explained.later.name} arrived"
     if events and (later.reports or (later.family and later.family.ordinal > 1)):
-        reason = f"{relation}: {arrived} and {events} for each other family (NEARSTREAM_EVENTS_PER_FAMILY)"
+        reason = f"{relation}: {arrived} and one for each other family"
         return Loss(Tier.FAMILY, reason, event_id_of(compared), is_sent=False)
     reason = f"{relation}: {arrived}; index or settings were others then"
     return Loss(Tier.RELATED, reason, event_id_of(compared), is_sent=False)

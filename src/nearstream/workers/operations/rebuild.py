@@ -144,7 +144,7 @@ async def require_own_signatures(deployment: Deployment, wait_seconds: float) ->
         raise SettingsError(
             f"NEARSTREAM_SCHEME, NEARSTREAM_HASH_KEY: the signatures on {topic} have the scheme"
             f" {', '.join(sorted(others))}, the settings give {deployment.scheme.name}: restore the former values (and"
-            " NEARSTREAM_BANDS, _ROWS, _TOPIC_PREFIX)"
+            " NEARSTREAM_TOPIC_PREFIX)"
         )
 
 

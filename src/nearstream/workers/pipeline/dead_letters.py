@@ -28,6 +28,7 @@ from nearstream.workers.pipeline.step import Decide
 LOG_INTERVAL_SECONDS = 60.0
 WINDOW_RECORDS = 1000
 MIN_WINDOW_RECORDS = 200  # no ratio is judged before
+MAX_CONSECUTIVE = 100  # at this many in a row the deployment is at fault, before a ratio is judged
 # What a step raises about data that no bound has refused. Other errors say that a server or the program is at fault.
 DATA_ERRORS = (ValueError, ArithmeticError, LookupError, struct.error, RecursionError, msgspec.MsgspecError)
 

@@ -9,7 +9,7 @@ from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
-from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -35,31 +35,29 @@ class Deployment:
     Attributes:
         settings: The settings that everything else was made from.
         key: The hash key. Without a secret in the settings it is the public key.
-        scheme: The preset with the bands and rows of the settings.
-        thresholds: Limits of the relations.
+        scheme: The preset.
         document_limits: Limits of a document.
         index_limits: Limits of the index.
+        thresholds: Limits of the relations.
     """
 
     settings: Settings
     key: HashKey
     scheme: Scheme
-    thresholds: Thresholds
     document_limits: DocumentLimits
     index_limits: IndexLimits
+    thresholds: Thresholds = DEFAULT_THRESHOLDS
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Make the deployment that these settings describe.
 
         Raises:
-            SettingsError: Bands and rows need more slots than the sketch has, the thresholds are out of order, or the
-                fields are no map.
+            SettingsError: The fields are no map.
         """
         key = HashKey.from_secret(settings.hash_key.encode()) if settings.hash_key else HashKey.public()
-        scheme = _scheme(settings, key)
-        limits = _document_limits(settings), _index_limits(settings, scheme)
-        return cls(settings, key, scheme, _thresholds(settings), *limits)
+        scheme = preset(settings.scheme, key)
+        return cls(settings, key, scheme, _document_limits(settings), _index_limits(settings, scheme))
 
     def signer(self) -> "Signer":
         """Make a signer for the deployment's scheme."""
@@ -107,7 +105,7 @@ class Deployment:
         if settings.redis_ca_path:
             trusting("NEARSTREAM_REDIS_CA_PATH", settings.redis_ca_path)
         return IndexAddress(
-            settings.redis,
+            settings.redis.replace("+cluster://", "://", 1),
             settings.namespace,
             self.scheme.name,
             self.key.fingerprint,
@@ -115,7 +113,7 @@ class Deployment:
             ca_path=settings.redis_ca_path or None,
             slots=settings.index_slots,
             replicas=settings.redis_wait,
-            cluster=settings.redis_cluster == "yes",
+            cluster="+cluster://" in settings.redis,
             look_up_seconds=settings.api_seconds,
         )
 
@@ -129,34 +127,12 @@ def _document_limits(settings: Settings) -> DocumentLimits:
         fields = parse_field_map(settings.fields)
     except ValueError as error:
         raise SettingsError(f"NEARSTREAM_FIELDS: {error}") from None
-    return DocumentLimits(settings.max_text_bytes, settings.max_value_bytes, settings.max_clock_skew_seconds, fields)
+    return DocumentLimits(settings.max_text_bytes, fields=fields)
 
 
 def _index_limits(settings: Settings, scheme: Scheme) -> IndexLimits:
     return IndexLimits(
-        settings.bucket_cap,
-        settings.candidates,
-        settings.retention_seconds,
-        settings.index_documents,
-        0 if settings.events_per_family == "all" else int(settings.events_per_family),
-        scheme.bands.bands,
+        retention_seconds=settings.retention_seconds,
+        documents=settings.index_documents,
+        bands=scheme.bands.bands,
     )
-
-
-def _scheme(settings: Settings, key: HashKey) -> Scheme:
-    try:
-        return preset(settings.scheme, key, bands=settings.bands or None, rows=settings.rows or None)
-    except ValueError as error:
-        raise SettingsError(f"NEARSTREAM_BANDS, NEARSTREAM_ROWS: {error}") from None
-
-
-def _thresholds(settings: Settings) -> Thresholds:
-    try:
-        return Thresholds(
-            distance_ratio_max=settings.distance_ratio_max,
-            mean_resemblance_min=settings.mean_resemblance_min,
-            containment_min=settings.containment_min,
-            order_free_min=settings.order_free_min,
-        )
-    except ValueError as error:
-        raise SettingsError(f"NEARSTREAM_*_MIN: {error}") from None

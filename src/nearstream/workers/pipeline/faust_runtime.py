@@ -219,5 +219,4 @@ def faust_settings(settings: Settings) -> dict[str, Any]:
         "producer_max_batch_size": SIGNATURES.max_message_bytes // 2,
         "producer_max_request_size": SEND_MAX_BYTES,
         "producer_partitioner": choose_partition,  # chooses as the default does, but remembers keys
-        "producer_compression_type": settings.kafka_compression or None,
     }

@@ -31,7 +31,7 @@ async def alerting(
     follow_in_thread(settings, silences.say, wait_seconds)
     tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
     guards = LabelGuards(tallies.client, settings.namespace)
-    webhooks = Webhooks(alerts.targets, public_url=settings.public_url, holds_back=partial(_holds_back, silences))
+    webhooks = Webhooks(alerts.targets, public_url=alerts.public_url, holds_back=partial(_holds_back, silences))
     return Alerting(
         alerts.rules,
         tallies,

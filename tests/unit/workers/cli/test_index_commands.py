@@ -34,7 +34,7 @@ def test_wrong_usage_is_told(arguments: list[str], capsys: pytest.CaptureFixture
 
 
 def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
-    where = {"NEARSTREAM_REDIS": "rediss://h:1/0", "NEARSTREAM_REDIS_CLUSTER": "yes", "NEARSTREAM_INDEX_SLOTS": "12"}
+    where = {"NEARSTREAM_REDIS": "rediss+cluster://h:1/0", "NEARSTREAM_INDEX_SLOTS": "12"}
     address = Deployment.of(load(where)).index_address()
     assert (address.cluster, address.slots, address.ca_path, address.beside) == (True, 12, None, False)
     absent = Deployment.of(load({**where, "NEARSTREAM_REDIS_CA_PATH": str(tmp_path / "none.pem")}))
@@ -45,7 +45,7 @@ def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("REDIS_CLUSTER", "true"), ("INDEX_SLOTS", "0"), ("INDEX_SLOTS", "257")]
+    ("variable", "value"), [("REDIS", "redis+clusters://h:1"), ("INDEX_SLOTS", "0"), ("INDEX_SLOTS", "257")]
 )
 def test_forms_of_an_index_that_cannot_be_are_refused(variable: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"NEARSTREAM_{variable}: expected "):

@@ -96,8 +96,8 @@ def test_all_that_a_worker_writes_is_json_on_wish() -> None:
 
 
 def test_settings_that_cannot_be_loaded_are_reported_in_json_too() -> None:
-    (told,) = map(json.loads, worker(log_format="json", rows="x"))
-    assert told["message"] == "NEARSTREAM_ROWS: expected a whole number, got 'x'"
+    (told,) = map(json.loads, worker(log_format="json", index_slots="x"))
+    assert told["message"] == "NEARSTREAM_INDEX_SLOTS: expected a whole number, got 'x'"
 
 
 def test_the_level_chooses_what_is_logged() -> None:

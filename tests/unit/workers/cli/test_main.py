@@ -44,16 +44,6 @@ def test_the_demo_tells_every_relation_then_agrees_with_history() -> None:
     assert re.search(r"unrelated +49 +49 +0 +0 +0", told)
 
 
-def test_thinned_events_with_families_show_as_much_as_all_pairs() -> None:
-    def seen(events_per_family: str) -> list[list[str]]:
-        told = _run("demo", NEARSTREAM_EVENTS_PER_FAMILY=events_per_family).stdout.decode()
-        rows = told.partition("\nrelation ")[2].splitlines()[1:]
-        return [line.split()[:3] for line in rows]
-
-    assert seen("1") == seen("all")
-    assert ["version", "36", "36"] in seen("1")
-
-
 def test_the_demo_prints_events_of_pairs_and_its_table_elsewhere() -> None:
     done = _run("demo", "--events", "--json")
     kinds = {json.loads(line)["type"] for line in done.stdout.splitlines()}
@@ -230,9 +220,9 @@ def test_files_that_are_no_text_are_refused_and_the_rest_is_done(tmp_path: Path)
 
 
 def test_wrong_settings_stop_every_command() -> None:
-    done = _run("demo", NEARSTREAM_ROWS="x")
+    done = _run("demo", NEARSTREAM_INDEX_SLOTS="x")
     assert done.returncode == 78
-    assert done.stderr.decode() == "nearstream: NEARSTREAM_ROWS: expected a whole number, got 'x'\n"
+    assert done.stderr.decode() == "nearstream: NEARSTREAM_INDEX_SLOTS: expected a whole number, got 'x'\n"
 
 
 def test_settings_are_listed_without_secrets() -> None:
@@ -262,7 +252,7 @@ def test_families_without_redis_say_so_and_end() -> None:
         {**SASL, "NEARSTREAM_KAFKA_SECURITY": "SASL_SSL", "NEARSTREAM_REDIS": f"redis://us:{SECRET}@no.invalid:1/0"},
         {"NEARSTREAM_REDIS": f"redis://us:{SECRET}%zz@127.0.0.1:1/9999"},
         {"NEARSTREAM_REDIS": f"rediss://127.0.0.1:1/0?password={SECRET}", "NEARSTREAM_STATUS_TOKEN": SECRET},
-        {"NEARSTREAM_REDIS": f"redis://:{SECRET}@127.0.0.1:1/3", "NEARSTREAM_REDIS_CLUSTER": "yes"},
+        {"NEARSTREAM_REDIS": f"redis+cluster://:{SECRET}@127.0.0.1:1/3"},
         {"NEARSTREAM_REDIS": f"redis://:{SECRET}\uff03@127.0.0.1:1/0"},
         {"NEARSTREAM_REDIS": f"redis://{SECRET}"},
         {"NEARSTREAM_REDIS": f"redis://{SECRET}/0"},

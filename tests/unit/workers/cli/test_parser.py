@@ -113,8 +113,8 @@ def test_nothing_heavy_is_loaded_before_a_command_needs_it(arguments: list[str])
 
 
 def test_wrong_settings_are_reported_without_loading_anything_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEARSTREAM_ROWS", "x")
+    monkeypatch.setenv("NEARSTREAM_INDEX_SLOTS", "x")
     done = subprocess.run([sys.executable, "-c", REPORT, "worker"], capture_output=True, text=True, check=True)
     message, modules = done.stderr.splitlines()
-    assert "NEARSTREAM_ROWS" in message
+    assert "NEARSTREAM_INDEX_SLOTS" in message
     assert not set(modules.split()) & HEAVY

@@ -105,3 +105,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# \xff")
     with pytest.raises(SettingsError, match="expected UTF-8"):
         load_alerts(str(tmp_path / "latin.toml"))
+
+
+def test_the_address_of_the_live_page_stands_above_the_tables(tmp_path: Path) -> None:
+    alone = load_alerts(written(tmp_path, 'public_url = "https://live.example/a"\n'))
+    assert (alone.public_url, alone.rules) == ("https://live.example/a", DEFAULT_RULES)
+    with pytest.raises(SettingsError, match=r"alerts.toml: public_url: expected http\(s\)://host"):
+        load_alerts(written(tmp_path, f'public_url = "live.example"\n{STORM}'))

@@ -30,9 +30,23 @@ def test_variables_of_others_are_none_of_ours() -> None:
 
 def test_each_setting_has_one_variable() -> None:
     loaded = load(
-        {"NEARSTREAM_KAFKA": " b1:9092,b2:9092 ", "NEARSTREAM_BANDS": "16", "NEARSTREAM_CONTAINMENT_MIN": "0.8"}
+        {"NEARSTREAM_KAFKA": " b1:9092,b2:9092 ", "NEARSTREAM_INDEX_SLOTS": "16", "NEARSTREAM_API_SECONDS": "0.8"}
     )
-    assert (loaded.kafka, loaded.bands, loaded.containment_min) == ("b1:9092,b2:9092", 16, 0.8)
+    assert (loaded.kafka, loaded.index_slots, loaded.api_seconds) == ("b1:9092,b2:9092", 16, 0.8)
+
+
+def test_a_setting_that_ended_is_answered_with_what_holds_now(tmp_path: Path) -> None:
+    ended = "NEARSTREAM_BANDS: no such setting any more: the preset in NEARSTREAM_SCHEME sets it"
+    assert refusal(bands="16") == ended
+    assert refusal(redis_cluster="yes").endswith("write redis+cluster:// or rediss+cluster:// in NEARSTREAM_REDIS")
+
+
+@pytest.mark.parametrize(
+    ("former", "now"), [("standard", "fine"), ("dense", "fine"), ("letters", "fine"), ("bands-only", "compact")]
+)
+def test_a_preset_that_ended_is_answered_with_the_one_to_take(former: str, now: str) -> None:
+    (_, _, names) = refusal(scheme=former).partition(": expected ")
+    assert former in names.partition(now)[2].partition(")")[0]
 
 
 @pytest.mark.parametrize("name", ["kafak", "", "file", "_file", "hash_key_path", "hash_key_file_file"])
@@ -84,7 +98,7 @@ def test_s17_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
 
 def test_a_number_may_come_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "n").write_text("17\n")
-    assert load({"NEARSTREAM_CANDIDATES_FILE": str(tmp_path / "n")}).candidates == 17
+    assert load({"NEARSTREAM_BULK_COUNT_FILE": str(tmp_path / "n")}).bulk_count == 17
 
 
 def test_a_variable_set_twice_is_refused(tmp_path: Path) -> None:
@@ -122,10 +136,9 @@ def test_bytes_that_are_not_utf8_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("bands", "many", "expected a whole number, got 'many'"),
-        ("bands", "", "expected a whole number, got ''"),
-        ("bands", "2.5", "expected a whole number, got '2.5'"),
-        ("containment_min", "0,8", "expected a number, got '0,8'"),
+        ("index_slots", "", "expected a whole number, got ''"),
+        ("index_slots", "2.5", "expected a whole number, got '2.5'"),
+        ("api_seconds", "0,8", "expected a number, got '0,8'"),
     ],
 )
 def test_what_is_no_number_is_named_with_its_value(name: str, value: str, expected: str) -> None:
@@ -135,21 +148,9 @@ def test_what_is_no_number_is_named_with_its_value(name: str, value: str, expect
 @pytest.mark.parametrize(
     ("name", "low", "high"),
     [
-        ("bucket_cap", "11", "1001"),
-        ("candidates", "0", "401"),
-        ("distance_ratio_max", "-0.1", "1.1"),
-        ("mean_resemblance_min", "-0.1", "1.1"),
-        ("containment_min", "-0.1", "1.1"),
-        ("order_free_min", "nan", "inf"),
-        ("retention_seconds", "-1", "1000000001"),
+        ("dead_letter_max_ratio", "nan", "inf"),
         ("index_documents", "999", "10000000001"),
         ("max_text_bytes", "0", "4194305"),
-        ("max_value_bytes", "1023", "4194305"),
-        ("max_clock_skew_seconds", "-1", "1000000001"),
-        ("outage_seconds", "-1", "1000000001"),
-        ("stop_seconds", "0", "3601"),
-        ("bands", "-1", "129"),
-        ("rows", "-1", "129"),
     ],
 )
 def test_a_number_out_of_its_bounds_is_named_with_them(name: str, low: str, high: str) -> None:
@@ -161,7 +162,7 @@ def test_a_number_out_of_its_bounds_is_named_with_them(name: str, low: str, high
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("bucket_cap", "12"), ("candidates", "400"), ("outage_seconds", "0"), ("retention_seconds", "0")],
+    [("index_slots", "256"), ("outage_seconds", "0"), ("retention_seconds", "0")],
 )
 def test_a_number_at_its_bound_is_accepted(name: str, value: str) -> None:
     assert getattr(load({PREFIX + name.upper(): value}), name) == int(value)
@@ -183,7 +184,6 @@ def test_a_number_at_its_bound_is_accepted(name: str, value: str) -> None:
         ("kafka", f"{'a' * 64}.example:9092"),
         ("kafka", "a..b:9092"),
         ("redis", f"redis://us:{PASSWORD}@b\u202e:6379/0"),
-        ("kafka_compression", "brotli"),
         ("redis", "localhost:6379"),
         ("redis", "http://localhost"),
         ("group", ""),
@@ -214,11 +214,6 @@ def test_a_deployment_without_relations_is_refused(value: str) -> None:
     An empty variable is more likely a mistake.
     """
     assert refusal(relations=value).startswith("NEARSTREAM_RELATIONS: expected some of exact_duplicate, ")
-
-
-@pytest.mark.parametrize("value", ["", "0", "65", "01", "-1", "1.5", "none", "ALL"])
-def test_what_is_no_limit_of_events_for_each_family_is_refused(value: str) -> None:
-    assert refusal(events_per_family=value) == "NEARSTREAM_EVENTS_PER_FAMILY: expected 1 to 64, or all"
 
 
 @pytest.mark.parametrize("value", ["", "unique", "All", "all related"])
@@ -256,7 +251,7 @@ def test_the_mail_profile_keeps_no_bytes_unless_told() -> None:
 def test_the_mail_profile_has_the_scheme_of_mail_unless_told() -> None:
     mail = {"NEARSTREAM_PROFILE": "mail", "NEARSTREAM_HASH_KEY": KEY}
     assert load(mail).scheme == "mail"
-    assert load({**mail, "NEARSTREAM_SCHEME": "standard"}).scheme == "standard"
+    assert load({**mail, "NEARSTREAM_SCHEME": "compact"}).scheme == "compact"
 
 
 def test_the_scheme_of_mail_is_refused_without_a_key() -> None:

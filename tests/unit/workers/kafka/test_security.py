@@ -205,9 +205,7 @@ def test_a_client_is_given_what_the_protocol_needs_alone() -> None:
     )
 
 
-def test_sentinels_know_a_primary_and_no_cluster() -> None:
-    told = refusal(redis="redis+sentinel://s1:1/a", redis_cluster="yes")
-    assert told == "NEARSTREAM_REDIS_CLUSTER: expected no, because the address is one of sentinels"
+def test_sentinels_are_asked_for_a_primary_by_name() -> None:
     assert refusal(redis="redis+sentinel://s1:1").startswith("NEARSTREAM_REDIS: expected redis://")
 
 

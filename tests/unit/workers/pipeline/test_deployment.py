@@ -11,11 +11,11 @@ from nearstream.workers.pipeline.deployment import Deployment
 
 
 def test_it_is_made_from_its_settings() -> None:
-    given = {"NEARSTREAM_BANDS": "20", "NEARSTREAM_TOPIC_PREFIX": "p.", "NEARSTREAM_MAX_TEXT_BYTES": "1000"}
+    given = {"NEARSTREAM_SCHEME": "compact", "NEARSTREAM_TOPIC_PREFIX": "p.", "NEARSTREAM_MAX_TEXT_BYTES": "1000"}
     deployment = Deployment.of(load(given))
-    assert deployment.scheme.bands.bands == 20
+    assert deployment.scheme.label == "compact"
     assert deployment.document_limits.text_bytes == 1000
-    assert deployment.index_limits.candidates == deployment.settings.candidates
+    assert deployment.index_limits == IndexLimits(bands=deployment.scheme.bands.bands)
     assert deployment.matcher(local_store(deployment.index_limits)).counts.full_buckets == 0
     writer = deployment.dead_letter_writer("sign")
     assert writer.topic == "p.nearstream.dead-letters.v1"
@@ -30,25 +30,19 @@ def test_its_key_is_the_secret_or_else_the_public_key() -> None:
     assert keyed.index_address().key_fingerprint != public.index_address().key_fingerprint
 
 
-@pytest.mark.parametrize(("value", "limit"), [("1", 1), ("3", 3), ("64", 64), ("all", 0)])
-def test_the_limit_of_events_for_each_family_reaches_the_index(value: str, limit: int) -> None:
-    assert Deployment.of(load({"NEARSTREAM_EVENTS_PER_FAMILY": value})).index_limits.events_per_family == limit
-    assert Deployment.of(load({})).index_limits == IndexLimits()
-
-
 @pytest.mark.parametrize(("value", "left_out"), [("all", set()), ("related", {"unique"}), ("none", set(VERDICT_KINDS))])
 def test_the_verdicts_that_are_sent_follow_from_the_setting(value: str, left_out: set[str]) -> None:
     assert Deployment.of(load({"NEARSTREAM_VERDICTS": value})).verdicts() == set(VERDICT_KINDS) - left_out
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "message"),
-    [
-        ("NEARSTREAM_BANDS", "64", "NEARSTREAM_BANDS, NEARSTREAM_ROWS: "),
-        ("NEARSTREAM_FIELDS", "text", "NEARSTREAM_FIELDS: expected ours=theirs"),
-        ("NEARSTREAM_CONTAINMENT_MIN", "0.1", r"NEARSTREAM_\*_MIN: order_free_min <= version_min <= containment_min"),
-    ],
-)
-def test_settings_that_do_not_fit_together_are_refused_at_start(variable: str, value: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        Deployment.of(load({variable: value}))
+def test_fields_that_are_no_map_are_refused_at_start() -> None:
+    with pytest.raises(SettingsError, match="NEARSTREAM_FIELDS: expected ours=theirs"):
+        Deployment.of(load({"NEARSTREAM_FIELDS": "text"}))
+
+
+def test_an_address_says_whether_it_is_one_of_a_cluster() -> None:
+    single, cluster = (
+        Deployment.of(load({"NEARSTREAM_REDIS": f"rediss{kind}://u:p@h:1/0"})).index_address().connection
+        for kind in ("", "+cluster")
+    )
+    assert (single.url, single.cluster) == (cluster.url, not cluster.cluster)

@@ -46,11 +46,6 @@ def test_the_first_worker_fits_and_every_equal_one(records: Records) -> None:
             "NEARSTREAM_SCHEME, NEARSTREAM_HASH_KEY",
             "NEARSTREAM_SCHEME=dense, NEARSTREAM_HASH_KEY to nothing",
         ),
-        (
-            preset("dense", KEY, bands=20),
-            "NEARSTREAM_BANDS, NEARSTREAM_ROWS",
-            "the former NEARSTREAM_BANDS, the former NEARSTREAM_ROWS",
-        ),
     ],
 )
 def test_another_scheme_or_key_is_refused_naming_the_setting_to_restore(

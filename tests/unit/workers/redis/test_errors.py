@@ -71,8 +71,8 @@ async def mapped(error: Exception) -> Exception:
             SettingsError,
             "NEARSTREAM_REDIS: expected a Redis server, something else answers",
         ),
-        (MovedError("1 host:1"), SettingsError, "NEARSTREAM_REDIS_CLUSTER: expected yes, got no"),
-        (RedisClusterException("x: Cluster mode is not enabled"), SettingsError, "expected no, got yes"),
+        (MovedError("1 host:1"), SettingsError, "NEARSTREAM_REDIS: expected redis+cluster://"),
+        (RedisClusterException("x: Cluster mode is not enabled"), SettingsError, "expected an address without"),
     ],
 )
 async def test_an_error_is_an_outage_or_a_wrong_setting(error: Exception, ours: type[Exception], text: str) -> None:

@@ -23,7 +23,7 @@ def test_a_number_is_found_from_its_group_and_field(number: int, partitions: int
 
 
 def test_chunks_are_planned_for_the_bands_of_the_scheme() -> None:
-    usual, many = (Deployment.of(load(given)).index_limits for given in ({}, {"NEARSTREAM_SCHEME": "standard"}))
+    usual, many = (Deployment.of(load(given)).index_limits for given in ({}, {"NEARSTREAM_SCHEME": "compact"}))
     assert usual == IndexLimits()
     chunks = [new_layout(b"{test:", Shape(), limits, b"").chunks[KeyKind.BAND] for limits in (usual, many)]
     assert chunks == [83_333, 520_833]

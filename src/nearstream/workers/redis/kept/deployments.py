@@ -138,9 +138,7 @@ def _remedies(known: DeploymentRecord, ours: DeploymentRecord) -> dict[str, str]
         is_public = fingerprint == HashKey.public().fingerprint
         key = "nothing" if is_public else f"the key with the fingerprint {fingerprint}"
         remedies["NEARSTREAM_HASH_KEY"] = f"NEARSTREAM_HASH_KEY to {key}"
-    # The rest of the name is a hash of all numbers, of which the settings change only these.
-    former = {name: f"the former {name}" for name in ("NEARSTREAM_BANDS", "NEARSTREAM_ROWS")}
-    return remedies or former
+    return remedies
 
 
 def _key(address: IndexAddress) -> bytes:

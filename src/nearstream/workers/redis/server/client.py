@@ -47,7 +47,7 @@ def connect(connection: Connection) -> Client:
         try:
             return RedisCluster.from_url(connection.url, **options)
         except RedisClusterException as error:
-            raise SettingsError(f"NEARSTREAM_REDIS, NEARSTREAM_REDIS_CLUSTER: {error}") from error
+            raise SettingsError(f"NEARSTREAM_REDIS: {error}") from error
     if by_sentinel:
         return Redis.from_pool(sentinel_pool(connection.url, options))
     return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))

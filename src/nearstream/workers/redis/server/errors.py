@@ -61,10 +61,10 @@ _UNAVAILABLE = (
     asyncio.TimeoutError,  # our own deadlines
 )
 
-IS_CLUSTER_NODE = "NEARSTREAM_REDIS_CLUSTER: expected yes, got no: the server is a node of a cluster"
+IS_CLUSTER_NODE = "NEARSTREAM_REDIS: expected redis+cluster://, because the server is a node of a cluster"
 _NO_CLUSTER_NODE = (
-    "NEARSTREAM_REDIS_CLUSTER: expected no, got yes: the server is not a node of a cluster, or our user may not run"
-    " CLUSTER SLOTS"
+    "NEARSTREAM_REDIS: expected an address without +cluster, because the server is not a node of a cluster, or our"
+    " user may not run CLUSTER SLOTS"
 )
 _CERTIFICATE = "NEARSTREAM_REDIS_CA_PATH: the server's certificate is not accepted: {error.verify_message}"
 _DENIAL = "NEARSTREAM_REDIS: the server refuses us: {error}"
