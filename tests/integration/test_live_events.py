@@ -27,10 +27,8 @@ from nearstream.workers.http.live.kafka_source import fed_by_kafka, say_ended
 from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.http.outbox import connected
 from nearstream.workers.http.silencing import say_in_kafka
-from nearstream.workers.kafka.client import admin
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.server.client import keys_of, open_client
 from tests.support.deployment import TEXTS, deployed, stop, until
 from tests.support.forking import started
 from tests.support.live import alert, live_server
@@ -182,43 +180,6 @@ async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
                 assert await asyncio.to_thread(process.wait, 60) == 0
     finally:
         stop(process)
-
-
-async def test_the_demo_goes_through_kafka_and_redis_and_leaves_nothing(kafka: str, redis_url: str) -> None:
-    before = await _left(kafka, redis_url)
-    process = _demo("--stack", "--no-open", "--speed", "600", kafka=kafka, redis=redis_url, index_slots="4")
-    try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 180)
-        (address,) = re.findall(rb"http://127\.0\.0\.1:\d+/", line)
-        async with aiohttp.ClientSession() as session:
-
-            async def shows_a_storm() -> bool:
-                async with session.get(f"{address.decode()}v1/live") as response:
-                    state = json.loads(await response.read())
-                told = {alert["name"] for alert in state["alerts"]}
-                return state["source"] == "kafka" and told >= {"duplicate_storm", "dead_letters"}
-
-            await until(shows_a_storm)
-        assert await _left(kafka, redis_url) > before
-        process.send_signal(signal.SIGINT)
-        assert await asyncio.to_thread(process.wait, 120) == 0
-    finally:
-        stop(process)
-
-    async def nothing_more_is_left() -> bool:  # the broker shows a deletion a moment later
-        return await _left(kafka, redis_url) == before
-
-    await until(nothing_more_is_left)
-
-
-async def _left(kafka: str, redis_url: str) -> set[str]:
-    """Return the topics and keys of demos."""
-    async with admin(load({"NEARSTREAM_KAFKA": kafka}), 10.0) as client:
-        topics = {name for name in await client.list_topics() if name.startswith("demo-")}
-    connection = Deployment.of(load({"NEARSTREAM_REDIS": redis_url})).index_address().connection
-    async with open_client(connection) as redis:
-        return topics | {key.decode("latin-1") async for key in keys_of(redis, b"{demo-")}
 
 
 async def test_no_time_that_a_writer_gives_stops_the_page(kafka: str, redis_url: str, tmp_path: Path) -> None:

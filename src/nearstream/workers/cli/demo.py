@@ -3,22 +3,26 @@
 import argparse
 import asyncio
 import json
+import os
+import sys
+import webbrowser
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from nearstream.schemas.topics.codec import decode_document
 from nearstream.schemas.verdicts.events import RELATIONS, Containment, Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.arguments import declare, positive_seconds
 from nearstream.workers.cli.families import summary_lines
 from nearstream.workers.cli.scan import add_choice, print_outcome
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.settings import Settings
+from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.terminal import print_line, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -47,8 +51,6 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="live: seconds of the day that pass in a second (default 20)",
     )
-    stack = "live: send the day through Kafka and Redis to workers, then clean up"
-    parser.add_argument("--stack", action="store_true", help=stack)
     parser.add_argument("--no-open", action="store_true", help="live: print the address, open no browser")
 
 
@@ -58,9 +60,7 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
 
     folder = options.folder or EXAMPLES
     if options.live:
-        from nearstream.workers.cli.live_demo import show_day  # it loads aiohttp and all clients
-
-        return show_day(settings, folder, options)
+        return _show_day(settings, folder, options)
     known = read_known_relations(folder)
     deployment = Deployment.of(settings)
     job = embedded(deployment)
@@ -79,6 +79,31 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
     for line in ("", *table(agreement)):
         print_summary(line)
     return Exit.OK if agreement.is_sufficient else Exit.NO
+
+
+def _show_day(settings: Settings, folder: Path, options: argparse.Namespace) -> Exit:
+    """Serve the live page over a made-up day until it is stopped, by default on a free port.
+
+    Raises:
+        OSError: The folder has no documents.
+    """
+    from nearstream.workers.http.demo import serve_demo  # it loads aiohttp
+
+    if settings.api == load({}).api:
+        settings = replace(settings, api="127.0.0.1:0")
+    lines = (folder / "documents.jsonl").read_bytes().splitlines()
+    examples = [decode_document(line) for line in lines if line.strip()]
+
+    def opened(address: str) -> None:
+        print_line(f"live page: {address}  (Ctrl-C ends it)", flush=True)
+        has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin"
+        if not options.no_open and has_screen and sys.stdout.isatty():  # a browser must not take over this terminal
+            webbrowser.open(address)
+
+    print_message("matching the first half hour of a made-up day")
+    with_text = [document for document in examples if document.text and document.id]
+    asyncio.run(serve_demo(Deployment.of(settings), with_text, options.speed, opened))
+    return Exit.OK
 
 
 def _items(folder: Path) -> "Iterator[Item | Refused]":
