@@ -28,7 +28,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def documents(seed: int) -> list[Sent]:
     """Return the documents that every run uses."""
-    return corpus(int(os.environ.get("DOCUMENTS", "1000")), seed)
+    return corpus(int(os.environ.get("DOCUMENTS", "400")), seed)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ SHINGLE_WORDS = 5
 VOCABULARY = sorted(set(words(1, 20_000)))
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("alike", ["equal", "one band"])
 async def test_f18_what_is_alike_without_end_costs_no_more(tmp_path: Path, count: int, alike: str) -> None:
     """Compare the slowest hundredth of 300 documents between two indexes.

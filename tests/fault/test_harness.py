@@ -23,6 +23,7 @@ from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka import client as kafka_client
+from tests.fault import wrong_loops
 from tests.fault.corpus import corpus
 from tests.fault.families import decode_verdict, mixed_families, partition, split_families, unconnected
 from tests.fault.oracle import Expected, expected, in_order_of_time
@@ -32,28 +33,23 @@ from tests.fault.report import Report
 from tests.fault.runner import Run, run
 from tests.fault.simulated import Faults, simulated
 from tests.fault.verify import disagreements, last_values, named_after_removal, restated
-from tests.fault.wrong_loops import INJECTED, WRONG
 from tests.support.deployment import until
 
 SETTINGS = load({})
-AT_ONCE = 4  # wrong loops
+# What real workers are started for: the loops of Kafka's records, and the event loop.
 CAUGHT_BY = {
     "async_for": {"unanswered", "missing"},
-    "take_events": {"unanswered", "missing"},
     "ack_first": {"hasty commits"},
-    "swallow": {"unanswered", "missing"},
-    "look_up_first": {"split families"},
-    "clock_in_id": {"missing", "surplus", "untrue events"},
-    "keep_removed": {"named after removal"},
-    "found_families": {"split families"},
-    "join_relatives": {"mixed families"},
-    "count_to_two": {"doubled ordinals"},
-    "lower_thresholds": {"untrue events"},
-    "verdicts_only": {"unsent events", "unconnected"},
     "hold_loop": {"stalls"},
 }
-STARTS = {  # workers of each, by default one
-    "look_up_first": [["look_up_first"], ["look_up_first"]],
+# What the same code in one process shows as well.
+CAUGHT_IN_ONE_PROCESS = {
+    "look_up_first": "split families",
+    "clock_in_id": "untrue events",
+    "found_families": "split families",
+    "join_relatives": "mixed families",
+    "count_to_two": "doubled ordinals",
+    "lower_thresholds": "untrue events",
 }
 
 
@@ -197,29 +193,35 @@ async def test_the_oracle_agrees_with_itself_in_every_order() -> None:
         assert split_families(families, again) == mixed_families(families, again) == unconnected(families, again) == 0
 
 
-@pytest.mark.parametrize(
-    "names", [list(WRONG)[first : first + AT_ONCE] for first in range(0, len(WRONG), AT_ONCE)], ids=" and ".join
-)
-async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path, names: list[str]) -> None:
-    """Run several wrong loops at once, each with its own deployment, because they mostly wait.
+@pytest.mark.parametrize(("name", "caught_by"), CAUGHT_IN_ONE_PROCESS.items())
+async def test_a_wrong_protocol_is_caught(monkeypatch: pytest.MonkeyPatch, name: str, caught_by: str) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(wrong_loops, "replace_part", patched.setattr)
+        wrong_loops.WRONG[name]()
+        found = await simulated(SETTINGS, corpus(300, 3), 3)
+    assert caught_by in wrong(*await _judged(found))
+
+
+async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path) -> None:
+    """Run the wrong loops at once, each with its own deployment, because they mostly wait.
 
     The deployments are created before any load, one after the other: the broker takes a second for the topics of each.
     Loops that lost a record cannot stop by themselves, so the watchdog ends them soon.
     """
-    sent, soon = corpus(300, 3), {"stop_seconds": "5"}
+    sent, soon = corpus(60, 3), {"stop_seconds": "3"}
     async with AsyncExitStack() as resources:
-        runs = [await resources.enter_async_context(run(name, kafka, tmp_path / name, sent, **soon)) for name in names]
+        runs = [
+            await resources.enter_async_context(run(name, kafka, tmp_path / name, sent, **soon)) for name in CAUGHT_BY
+        ]
         reports = await asyncio.gather(*map(_wrong, runs))
     found = {report.fault: {name for name, count in report.wrong.items() if count} for report in reports}
-    for name in names:
-        assert found[name] >= CAUGHT_BY[name], found
+    for name, caught in CAUGHT_BY.items():
+        assert found[name] >= caught, found
 
 
 async def _wrong(fault_run: Run) -> Report:
-    name = fault_run.report.fault
-    fault_run.injected = f"RuntimeError: {INJECTED}"
-    for parts in STARTS.get(name, [[name]]):
-        fault_run.start(*parts, entry="tests.fault.wrong_loops")
+    fault_run.injected = f"RuntimeError: {wrong_loops.INJECTED}"
+    fault_run.start(fault_run.report.fault, entry="tests.fault.wrong_loops")
     await fault_run.drained()
     await fault_run.deployment.send(fault_run.documents)
     return await fault_run.finish()

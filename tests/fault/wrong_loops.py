@@ -10,8 +10,6 @@ from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
 
-from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.table import RELATION_TOPICS, SIGNATURES
 from nearstream.streams.matching import counterpart
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol import lane
@@ -20,7 +18,7 @@ from nearstream.streams.matching.protocol.choosing import Choice, choose
 from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.relations import describe
 from nearstream.streams.store.messages import Entry, FamilyView, Join, View
-from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
+from nearstream.streams.store.registration import Labelling, Put, Removal
 from nearstream.streams.store.store import Store
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
@@ -38,12 +36,6 @@ _FAILING = 3  # the number of the batch that fails once, or a tenth of that of t
 def async_for() -> None:
     """Acknowledge a failing record, as Faust's `async for` idiom does."""
     replace_part(Delivery, "run", _acknowledging_failures(1, 10 * _FAILING))
-    _start_agents_again()
-
-
-def take_events() -> None:
-    """Acknowledge a failing batch, as Faust's `take` idiom does."""
-    replace_part(Delivery, "run", _acknowledging_failures(100, _FAILING))
     _start_agents_again()
 
 
@@ -79,20 +71,6 @@ def ack_first() -> None:
     replace_part(Delivery, "run", loop)
 
 
-def swallow() -> None:
-    """Drop a batch of signatures as if its delivery had failed unnoticed."""
-    send_all, seen = Delivery._send_all, 0
-
-    async def forgetful(self: Delivery, outgoing: Sequence[ProducerRecord]) -> None:
-        nonlocal seen
-        signed = bool(outgoing) and outgoing[0].topic.endswith(SIGNATURES.name)
-        seen += signed
-        if not signed or seen != 2:
-            await send_all(self, outgoing)
-
-    replace_part(Delivery, "_send_all", forgetful)
-
-
 def look_up_first() -> None:
     """Read buckets first and enter them later, so that another worker may come between."""
     enter = Store.enter
@@ -111,19 +89,6 @@ def clock_in_id() -> None:
     event_id = describe.event_id
     for room in (describe, counterpart):
         replace_part(room, "event_id", lambda *fields: event_id(*fields[:-1], f"{fields[-1]}{time.time_ns()}"))
-
-
-def keep_removed() -> None:
-    """Retract a document that is removed, but leave it in the index."""
-    register = Store.register
-
-    async def keeping(self: Store, batch: Sequence[_Registering]) -> list[Registered]:
-        nobody = [each._replace(document=bytes(9)) if isinstance(each, Removal) else each for each in batch]
-        answers = zip(batch, await register(self, nobody), strict=True)
-        removed = Registered(Status.REMOVED, was_known=True)
-        return [removed if isinstance(each, Removal) else answer for each, answer in answers]
-
-    replace_part(Store, "register", keeping)
 
 
 def found_families() -> None:
@@ -167,17 +132,6 @@ def lower_thresholds() -> None:
     replace_part(Deployment, "matcher", lenient)
 
 
-def verdicts_only() -> None:
-    """Drop the relation events of all batches."""
-    send_all = Delivery._send_all
-
-    async def silent(self: Delivery, outgoing: Sequence[ProducerRecord]) -> None:
-        relations = tuple(topic.name for topic in RELATION_TOPICS)
-        await send_all(self, [sent for sent in outgoing if not sent.topic.endswith(relations)])
-
-    replace_part(Delivery, "_send_all", silent)
-
-
 def hold_loop() -> None:
     """Block the event loop for half a second per batch."""
     busy("0.5")
@@ -187,17 +141,13 @@ WRONG: dict[str, Callable[[], None]] = {
     part.__name__: part
     for part in (
         async_for,
-        take_events,
         ack_first,
-        swallow,
         look_up_first,
         clock_in_id,
-        keep_removed,
         found_families,
         join_relatives,
         count_to_two,
         lower_thresholds,
-        verdicts_only,
         hold_loop,
     )
 }

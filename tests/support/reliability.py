@@ -38,7 +38,7 @@ FAULTS = {
     "F15": "one record of twenty is bad",
     "F16": "documents of 1, 4, 16 MiB",
     "F17": "HTML, MIME and encoded words built to be slow",
-    "F18": "10,000 documents that are equal, or share one band (100,000 in the long set)",
+    "F18": "2,000 documents that are equal, or share one band (100,000 in the long set)",
     "F19": "texts built to collide",
     "F20": "a worker's clock is two hours ahead (long: two days ahead or behind)",
     "F21": "the whole input again, in order, then shuffled",
