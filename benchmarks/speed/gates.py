@@ -90,5 +90,6 @@ def _error(rows: Rows, engine: str, shingles: int) -> float | None:
 
 
 def _is_peer(row: dict[str, Any], size: str, normaliser: str, shingles: str) -> bool:
-    found = (row["size"], row["normaliser"], row["shingles"])
-    return row["engine"] in RACED and found == (size, normaliser, shingles)
+    if row["engine"] not in RACED:
+        return False
+    return bool((row["size"], row["normaliser"], row["shingles"]) == (size, normaliser, shingles))
