@@ -101,7 +101,6 @@ PASSAGES = {
         f"covers {share(PAIRS.segment_cover_min)} (or ratio below {share(PAIRS.small_ratio)})",
         f"inside from {share(PAIRS.version_min)}, spread from {share(PAIRS.spread_min)}, best segment with less "
         f"than {share(PAIRS.segment_share_max)} of the common text (or spread from {share(PAIRS.wide_spread)})",
-        f"near-duplicate from a resemblance of {share(PAIRS.mean_resemblance_min)}",
         f"under {SHINGLES_MIN} shingles in either text",
         f"Of the {tally.LOOKS} documents of the largest weight",
         f"at least {COVERED_FROM:.0%} of one text".replace("%", " %"),
