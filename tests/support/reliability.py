@@ -1,4 +1,4 @@
-"""Write the lists of docs/reliability.md: faults, bad input and attacks, each with a file of its tests.
+"""Write the lists of docs/reliability.md: faults and attacks, each with a file of its tests.
 
 `python -m tests.support.reliability` writes the page. With build/faults.json as argument it also replaces the results
 of the fault runs in that file.
@@ -203,7 +203,6 @@ def _lines(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from ("", "| id | documents | restated | recovery s |", "|---|---|---|---|")
     yield from sorted(row for row in rows.values() if "(" in row or not row.endswith(NO_FIGURES))
     yield from ("", "## Faults", "", *_tests_of(FAULTS, held))
-    yield from ("", "## Bad input", "", *_outcomes(held))
     yield from ("", "## Security", "", *_tests_of(SECURITY, held))
 
 
@@ -240,15 +239,6 @@ def _row(result: Mapping[str, Any], held: Mapping[str, Sequence[Held]]) -> str:
         outcome = ", ".join(filter(None, found))
     name = f"{one.upper()} {case}".rstrip()
     return f"| {name}{outcome and f' ({outcome})'} | {' | '.join(figures)} |"
-
-
-def _outcomes(held: Mapping[str, Sequence[Held]]) -> Iterator[str]:
-    """Yield each outcome, with all input that has it."""
-    rows: dict[str, list[str]] = defaultdict(list)
-    for one, what in BAD_INPUT.items():
-        given, _, outcome = what.partition(": ")
-        rows[outcome].append(f"{_link(one, held.get(one, []))} {given}")
-    yield from (f"- {outcome}: {', '.join(given)}" for outcome, given in rows.items())
 
 
 def _link(one: str, tests: Sequence[Held]) -> str:
