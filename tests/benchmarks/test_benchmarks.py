@@ -139,8 +139,8 @@ def test_a_ratio_is_over_the_fastest_peer_and_a_missed_gate_fails() -> None:
     ]
     ratios = gates.ratios(rows)
     assert ratios["best peer, usual normaliser"] == {"en-5": 3.0}
-    assert gates.at_least([3.0], 4.5) == {"value": 3.0, "limit": 4.5, "ok": False}
-    assert gates.failed({"race": gates.at_least([3.0], 4.5)})
+    assert gates.at_least([2.0], 3.0) == {"value": 2.0, "limit": 3.0, "ok": False}
+    assert gates.failed({"race": gates.at_least([2.0], 3.0)})
 
 
 def test_the_measurements_of_each_labelled_pair_are_those_of_its_texts() -> None:
