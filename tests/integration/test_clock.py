@@ -22,40 +22,29 @@ def two_hours_ahead() -> dict[str, str]:
     return clock_ahead(3600 * HOURS)
 
 
-async def test_what_it_sends_has_the_time_of_the_broker(
+async def test_it_sends_the_time_of_the_broker_or_names_a_topic_that_takes_the_senders(
     kafka: str, redis_url: str, tmp_path: Path, two_hours_ahead: dict[str, str]
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        began_ms = 1000 * time.time()
+        name = deployment.topic(DEAD_LETTERS)
+        async with kafka_client.admin(deployment.settings, 10.0) as client:
+            config = {**DEAD_LETTERS.config(0), "message.timestamp.type": "CreateTime"}
+            await client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, config)])
         with deployment.worker(**two_hours_ahead) as worker:
             await deployment.send(_with_a_bad_record(deployment))
+            assert await asyncio.to_thread(worker.wait, 60) == Exit.MISCONFIGURED
+        assert await deployment.logged(f"topic {name}: message.timestamp.type: expected LogAppendTime")
+        assert await deployment.logged(f"topic {name}: the broker refuses a record's time, which is too far")
+        assert deployment.run("topics", "create", "--apply-config").returncode == Exit.OK
+        began_ms = 1000 * time.time()
+        with deployment.worker(**two_hours_ahead) as worker:
             await deployment.drained()
             assert worker.poll() is None
         ended_ms = 1000 * time.time()
         events = await deployment.read(*(topic.name for topic in EVENT_TOPICS))
         letters = await deployment.letters()
         assert (len(events) > 0, len(letters)) == (True, 1)
-        for record in (*events, *letters):
-            assert began_ms <= record.timestamp_ms <= ended_ms
-
-
-async def test_a_topic_that_takes_the_senders_time_is_named_with_the_clock(
-    kafka: str, redis_url: str, tmp_path: Path, two_hours_ahead: dict[str, str]
-) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        letters = deployment.topic(DEAD_LETTERS)
-        async with kafka_client.admin(deployment.settings, 10.0) as client:
-            config = {**DEAD_LETTERS.config(0), "message.timestamp.type": "CreateTime"}
-            await client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, letters, config)])
-        with deployment.worker(**two_hours_ahead) as worker:
-            await deployment.send(_with_a_bad_record(deployment))
-            assert await asyncio.to_thread(worker.wait, 60) == Exit.MISCONFIGURED
-        assert await deployment.logged(f"topic {letters}: message.timestamp.type: expected LogAppendTime")
-        assert await deployment.logged(f"topic {letters}: the broker refuses a record's time, which is too far")
-        assert deployment.run("topics", "create", "--apply-config").returncode == Exit.OK
-        with deployment.worker(**two_hours_ahead) as worker:
-            await deployment.drained()
-            assert worker.poll() is None
+        assert all(began_ms <= record.timestamp_ms <= ended_ms for record in letters)
 
 
 def _with_a_bad_record(deployment: LocalDeployment) -> list[ProducerRecord]:

@@ -9,36 +9,18 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.client import AIOKafkaClient
 
 from tests.devstack import background
-from tests.devstack.kafka import KafkaPorts, choose_ports, kafka_server
-from tests.devstack.readiness import broker_answers
 from tests.devstack.redis import redis_answers, redis_server
-from tests.devstack.server import LocalServer, StackUnavailableError, free_ports, port_answers, running
+from tests.devstack.server import LocalServer, StackUnavailableError, port_answers, running
 from tests.devstack.stack import local_stack, started_stack
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture(scope="module")
-def ports() -> KafkaPorts:
-    return choose_ports(free_ports(1)[0])
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, ports: KafkaPorts) -> Iterator[LocalServer]:
-    with running(kafka_server(tmp_path_factory.mktemp("kafka"), ports)) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -65,71 +47,6 @@ def silent(address: str) -> bool:
     return not port_answers(host, int(port))
 
 
-@asynccontextmanager
-async def new_topic(bootstrap: str) -> AsyncIterator[str]:
-    topic = f"t-{uuid.uuid4().hex}"
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        await admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=1)])
-        yield topic
-        await admin.delete_topics([topic])
-    finally:
-        await admin.close()
-
-
-async def values_of(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
-    consumer.assign([TopicPartition(topic, partition) for partition in (0, 1)])
-    async with consumer, asyncio.timeout(60):
-        return sorted([(await consumer.getone()).value for _ in range(count)])
-
-
-async def test_a_killed_broker_comes_back_with_every_acknowledged_record(broker: LocalServer) -> None:
-    sent = [b"%03d" % number for number in range(200)]
-    async with new_topic(broker.address) as topic:
-        async with AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True) as producer:
-            await asyncio.gather(*[producer.send_and_wait(topic, value) for value in sent])
-        before = broker.pid
-        await asyncio.to_thread(broker.kill)
-        assert silent(broker.address)
-        await asyncio.to_thread(broker.start)
-        assert broker.pid != before
-        assert await values_of(broker.address, topic, len(sent)) == sent
-
-
-async def test_a_paused_broker_delivers_after_it_is_resumed(broker: LocalServer) -> None:
-    async with (
-        new_topic(broker.address) as topic,
-        AIOKafkaProducer(bootstrap_servers=broker.address, enable_idempotence=True) as producer,
-    ):
-        broker.pause()
-        try:
-            delivery = await producer.send(topic, b"held")
-            done, _ = await asyncio.wait([delivery], timeout=0.5)
-            assert not done
-        finally:
-            broker.resume()
-        await asyncio.wait_for(delivery, 60)
-        assert await values_of(broker.address, topic, 1) == [b"held"]
-
-
-async def test_the_fault_listener_names_the_port_of_the_proxy(broker: LocalServer, ports: KafkaPorts) -> None:
-    client = AIOKafkaClient(bootstrap_servers=f"127.0.0.1:{ports.fault}")
-    try:
-        await client.bootstrap()
-        assert [node.port for node in client.cluster.brokers()] == [ports.advertised_fault]
-    finally:
-        await client.close()
-
-
-async def test_a_given_broker_is_used_but_never_ended(broker: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEARSTREAM_KAFKA", broker.address)
-    async with local_stack(redis=False) as stack:
-        assert (stack.kafka, stack.kafka_server, stack.pids) == (broker.address, None, [])
-    assert await broker_answers(broker.address)
-
-
 def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: LocalServer) -> None:
     host, port = own_redis.address.split(":")
     client = redis.Redis(host=host, port=int(port))
@@ -143,14 +60,6 @@ def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: Loca
         "hash-max-listpack-value": "8192",
     }
     client.close()
-
-
-def test_a_paused_server_can_be_stopped(tmp_path: Path) -> None:
-    server = redis_server(tmp_path)
-    with running(server):
-        server.pause()
-    assert server.pid is None
-    assert silent(server.address)
 
 
 def test_a_server_that_cannot_start_says_why(own_redis: LocalServer, tmp_path: Path) -> None:
@@ -256,17 +165,15 @@ def test_the_folder_of_a_killed_stack_is_removed_by_the_next_one(
     assert folders() == set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(
-    broker: LocalServer, number: signal.Signals
-) -> None:
-    given = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(kafka: str, number: signal.Signals) -> None:
+    given = {**os.environ, "NEARSTREAM_KAFKA": kafka}
     given.pop("NEARSTREAM_REDIS", None)
     command = [sys.executable, "-m", "tests.devstack"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=given)
     assert process.stdout is not None
     with process:
-        assert process.stdout.readline() == f"export NEARSTREAM_KAFKA={broker.address}\n"
+        assert process.stdout.readline() == f"export NEARSTREAM_KAFKA={kafka}\n"
         name, address = process.stdout.readline().strip().split("=", 1)
         assert name == "export NEARSTREAM_REDIS"
         assert not silent(address)
@@ -276,9 +183,9 @@ def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(
 
 
 def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
-    broker: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NEARSTREAM_KAFKA", broker.address)
+    monkeypatch.setenv("NEARSTREAM_KAFKA", kafka)
     monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
     first = background.start(tmp_path)
     try:
@@ -305,58 +212,7 @@ def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
     assert background.owner_of(tmp_path) is None
 
 
-def test_a_background_stack_shows_its_progress_and_prints_nothing_but_exports(
-    broker: LocalServer, tmp_path: Path
-) -> None:
-    environment = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
-    environment.pop("NEARSTREAM_REDIS", None)
-    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path)]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-        again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-        running_stack = background.running_in(tmp_path)
-    finally:
-        background.stop(tmp_path)
-    assert running_stack is not None
-    assert done.stdout == f"export NEARSTREAM_KAFKA={broker.address}\nexport NEARSTREAM_REDIS={running_stack.redis}\n"
-    assert [line.partition(" at ")[0] for line in done.stderr.splitlines()] == [
-        f"stack: starting in {tmp_path}, with its log in {tmp_path / 'stack.log'}",
-        "stack: starting Redis",
-        "stack: Redis is ready",
-    ]
-    assert (again.stdout, again.stderr) == (done.stdout, "")
-
-
-def test_an_interrupted_start_leaves_no_stack(broker: LocalServer, tmp_path: Path) -> None:
-    environment = {**os.environ, "NEARSTREAM_KAFKA": broker.address}
-    environment.pop("NEARSTREAM_REDIS", None)
-    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith(b"stack: starting in")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) in (0, 130)  # 0 where it was ready first
-        ready = process.returncode == 0
-    try:
-        until(lambda: ready or not owners(tmp_path))
-    finally:
-        background.stop(tmp_path)
-
-
-def owners(folder: Path) -> list[str]:
-    """Return the processes that own a folder or are about to."""
-    command = "\0".join(("tests.devstack", "run", "--folder", str(folder)))
-    return [path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline") if command in shown(path)]
-
-
-def shown(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # the process has ended
-        return ""
-
-
-@pytest.mark.parametrize("name", ["file", "file/below"])
+@pytest.mark.parametrize("name", ["file/below"])
 def test_a_folder_that_cannot_be_written_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path / name)]

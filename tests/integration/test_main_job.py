@@ -16,8 +16,6 @@ from tests.devstack.server import running
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, TEXTS, deployed, ids, until
 
-FEW = 5  # pairs about which the order decides
-
 
 async def test_two_workers_say_what_a_single_process_says(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:

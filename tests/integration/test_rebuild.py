@@ -25,7 +25,7 @@ from nearstream.workers.redis.server.layout import KeyKind
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.agreement import disagreement
-from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
+from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed
 
 
 async def test_f05_a_rebuild_emits_nothing_and_finds_everything(kafka: str, tmp_path: Path) -> None:
@@ -103,46 +103,7 @@ def _mail(deployment: LocalDeployment, number: int) -> ProducerRecord:
     return ProducerRecord(deployment.topic(DOCUMENTS), f"m{number}".encode(), value, [])
 
 
-async def test_a_running_worker_waits_for_the_rebuild_and_goes_on(kafka: str, tmp_path: Path) -> None:
-    with running(redis_server(tmp_path / "redis")) as redis:
-        url = f"redis://{redis.address}/0"
-        async with deployed(kafka, url, tmp_path) as deployment:
-            with deployment.worker() as worker:
-                await deployment.send(deployment.examples(LINES[:60]))
-                await deployment.drained()
-                await _wipe(url)
-                await deployment.send(deployment.examples(LINES[60:80]))
-                await until(lambda: deployment.logged("nearstream rebuild"))
-                assert deployment.run("rebuild", "--quiet").returncode == 0
-                await deployment.drained()
-                assert worker.poll() is None
-            assert await disagreement(deployment) == {}
-
-
-async def test_a_rebuild_admits_no_signature_that_was_refused(kafka: str, tmp_path: Path) -> None:
-    with running(redis_server(tmp_path / "redis")) as redis:
-        url = f"redis://{redis.address}/0"
-        async with deployed(kafka, url, tmp_path) as deployment:
-            ahead = Document(id="ahead", text=TEXTS[0], observed_at=datetime.now(UTC) + timedelta(days=3))
-            signature = Deployment.of(deployment.settings).signer().sign(ahead)
-            record = ProducerRecord(
-                deployment.topic(SIGNATURES), signature.document_key.encode(), encode_signature(signature), []
-            )
-            with deployment.worker():
-                await deployment.send([record])
-                await deployment.drained()
-            assert [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()] == [
-                b"invalid_signature"
-            ]
-            await _wipe(url)
-            assert deployment.run("rebuild", "--quiet").stdout == b"admitted 0, removed 0, skipped 1\n"
-            with deployment.worker():
-                await deployment.send(deployment.examples(LINES[:1]))
-                await deployment.drained()
-            assert await deployment.events() == []
-
-
-async def test_a_rebuild_writes_a_dead_letter_for_what_it_cannot_match(
+async def test_a_rebuild_admits_nothing_that_was_refused_or_cannot_be_matched(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = rebuild.arrival_of
@@ -156,15 +117,22 @@ async def test_a_rebuild_writes_a_dead_letter_for_what_it_cannot_match(
     with running(redis_server(tmp_path / "redis")) as redis:
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path) as deployment:
+            made = Deployment.of(deployment.settings)
+            ahead = Document(id="ahead", text=TEXTS[0], observed_at=datetime.now(UTC) + timedelta(days=3))
+            signature = made.signer().sign(ahead)
+            refused = ProducerRecord(
+                deployment.topic(SIGNATURES), signature.document_key.encode(), encode_signature(signature), []
+            )
             with deployment.worker():
+                await deployment.send([refused])
                 await deployment.send([deployment.document(name, TEXTS[0]) for name in ("one", "bad", "two")])
                 await deployment.drained()
             await _wipe(url)
-            made = Deployment.of(deployment.settings)
             rebuilt = await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
-            assert (rebuilt.admitted, rebuilt.skipped) == (2, 1)
+            assert (rebuilt.admitted, rebuilt.skipped) == (2, 2)
             assert [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()] == [
-                b"unprocessable"
+                b"invalid_signature",
+                b"unprocessable",
             ]
 
 

@@ -108,12 +108,7 @@ async def test_a_document_that_comes_back_keeps_its_new_relations(kafka: str, re
 
 
 @pytest.mark.parametrize(
-    ("observed_at", "partitions"),
-    [
-        (None, DOCUMENT_PARTITIONS),
-        ("2026-03-02T08:15:00Z", DOCUMENT_PARTITIONS),
-        ("2026-03-02T08:15:00Z", DOCUMENT_PARTITIONS + 1),
-    ],
+    ("observed_at", "partitions"), [(None, DOCUMENT_PARTITIONS), ("2026-03-02T08:15:00Z", DOCUMENT_PARTITIONS + 1)]
 )
 async def test_documents_and_removals_of_a_topic_that_was_made_anew_count(
     kafka: str, redis_url: str, tmp_path: Path, observed_at: str | None, partitions: int

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devstack.kafka import QUICK_START, KafkaPorts, choose_ports, command_line, java_version, server_properties
-from tests.devstack.redis import command_line as redis_command_line
+from tests.devstack.kafka import KafkaPorts, java_version, server_properties
 from tests.devstack.server import PORTS, StackUnavailableError, free_ports
 from tests.devstack.stack import started_stack
 
@@ -17,39 +16,13 @@ def test_every_listener_is_on_loopback() -> None:
     assert SETTINGS["listeners"] == "PLAINTEXT://127.0.0.1:1,FAULT://127.0.0.1:2,CONTROLLER://127.0.0.1:3"
 
 
-def test_the_fault_listener_advertises_the_port_of_the_proxy() -> None:
-    expected = "PLAINTEXT://127.0.0.1:1,FAULT://127.0.0.1:4,CONTROLLER://127.0.0.1:3"
-    assert SETTINGS["advertised.listeners"] == expected
-
-
-def test_the_broker_is_its_own_controller() -> None:
-    assert SETTINGS["process.roles"] == "broker,controller"
-    assert SETTINGS["controller.quorum.voters"] == "1@127.0.0.1:3"
-
-
-def test_internal_topics_need_one_replica_and_topics_never_appear_by_themselves() -> None:
-    assert {value for name, value in SETTINGS.items() if name.endswith((".replication.factor", ".min.isr"))} == {"1"}
-    assert SETTINGS["auto.create.topics.enable"] == "false"
-    assert SETTINGS["log.dirs"] == "/d"
-
-
-def test_without_a_proxy_the_fault_listener_advertises_itself() -> None:
-    ports = choose_ports()
-    assert ports.advertised_fault == ports.fault
-    assert len({ports.client, ports.fault, ports.controller}) == 3
-
-
-def test_a_proxy_port_is_taken_over() -> None:
-    assert choose_ports(fault_port=45_678).advertised_fault == 45_678
-
-
 def test_free_ports_are_distinct_and_below_those_of_outgoing_connections() -> None:
     ports = free_ports(50)
     assert len(set(ports)) == 50
     assert set(ports) <= set(PORTS)
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+@pytest.mark.parametrize("processes", [1, 5])
 def test_processes_of_a_parallel_run_have_ports_of_their_own(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", str(processes))
     parts = []
@@ -59,29 +32,6 @@ def test_processes_of_a_parallel_run_have_ports_of_their_own(processes: int, mon
     *parts, replacement = parts  # xdist numbers on where it replaces a process that has crashed
     assert len(set().union(*parts)) == 300 * processes
     assert all(replacement.isdisjoint(part) for part in parts[1:])
-
-
-def test_kafka_runs_in_half_a_gibibyte_with_its_own_settings_and_log_format() -> None:
-    command = command_line("java", Path("/jars"), Path("/k"), QUICK_START)
-    assert command[0] == "java"
-    assert "-Xmx512M" in command
-    assert "-Dlog4j2.configurationFile=/k/log4j2.properties" in command
-    assert command[-4:] == ["-cp", "/jars/*", "kafka.Kafka", "/k/server.properties"]
-
-
-def test_redis_never_evicts_and_writes_every_change_to_its_log() -> None:
-    command = redis_command_line("redis-server", 7, Path("/r"))
-    settings = dict(zip(command[1::2], command[2::2], strict=True))
-    assert settings == {
-        "--port": "7",
-        "--bind": "127.0.0.1",
-        "--dir": "/r",
-        "--save": "",
-        "--appendonly": "yes",
-        "--maxmemory": "2gb",
-        "--maxmemory-policy": "noeviction",
-        "--hash-max-listpack-value": "8192",
-    }
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ import json
 from collections import Counter
 from datetime import datetime
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RELATIONS = {
@@ -23,16 +21,7 @@ RELATIONS = {
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
-    """Read a file of the examples.
-
-    Args:
-        name: The name of a file of JSON Lines.
-
-    Returns:
-        One dictionary per line, in the order of the file.
-    """
-    with (EXAMPLES / name).open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines()]
 
 
 @cache
@@ -58,101 +47,57 @@ def observed_at(document: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(document["observed_at"])
 
 
-def test_there_are_at_least_150_documents_and_no_id_occurs_twice() -> None:
-    assert len(documents()) >= 150
-    assert len(by_id()) == len(documents())
-
-
-def test_no_text_is_empty() -> None:
-    assert [document["id"] for document in documents() if not document["text"].strip()] == []
-
-
-def test_every_time_has_a_zone_and_is_one_that_intake_accepts() -> None:
+def test_every_document_has_an_id_a_text_and_a_time_with_a_zone() -> None:
+    assert len(by_id()) == len(documents()) >= 150
     for document in documents():
+        assert document["text"].strip(), document["id"]
         assert observed_at(document).tzinfo is not None, document["id"]
         assert observed_at(document).timestamp() >= 0, document["id"]
 
 
 def test_the_order_of_arrival_is_not_the_order_of_time() -> None:
     times = [observed_at(document) for document in documents()]
-    backwards = sum(later < earlier for earlier, later in pairwise(times))
-    assert backwards > len(times) / 4
+    assert sum(later < earlier for earlier, later in pairwise(times)) > len(times) / 4
 
 
 def test_every_revision_of_a_pep_says_that_it_is_in_the_public_domain() -> None:
-    revisions = [
-        document
-        for document in documents()
-        if document["source"] == "peps" and document["labels"]["kind"] == "revision"
-    ]
-    assert revisions
-    for document in revisions:
+    peps = [each for each in documents() if each["source"] == "peps" and each["labels"]["kind"] == "revision"]
+    assert peps
+    for document in peps:
         assert "the public domain" in " ".join(document["text"].lower().split()), document["id"]
 
 
-def test_every_relation_joins_two_documents_that_exist_and_no_pair_occurs_twice() -> None:
-    pairs = [(relation["newer"], relation["older"]) for relation in relations()]
-    assert {document_id for pair in pairs for document_id in pair} <= by_id().keys()
-    assert all(newer != older for newer, older in pairs)
-    assert len({frozenset(pair) for pair in pairs}) == len(pairs)
-
-
-def test_the_newer_one_has_the_larger_time_and_id() -> None:
+def test_every_relation_says_why_of_two_documents_the_newer_first_and_no_pair_occurs_twice() -> None:
+    assert len({frozenset((each["newer"], each["older"])) for each in relations()}) == len(relations())
     for relation in relations():
         newer, older = by_id()[relation["newer"]], by_id()[relation["older"]]
         assert (observed_at(newer), newer["id"]) > (observed_at(older), older["id"]), relation
-
-
-def test_same_lineage_means_the_same_url() -> None:
-    for relation in relations():
-        newer, older = by_id()[relation["newer"]], by_id()[relation["older"]]
         assert relation["same_lineage"] == ("url" in newer and newer["url"] == older.get("url")), relation
-
-
-def test_documents_of_one_url_are_all_related() -> None:
-    listed = {frozenset((relation["newer"], relation["older"])) for relation in relations() if relation["same_lineage"]}
-    with_url = [document for document in documents() if "url" in document]
-    expected = {
-        frozenset((one["id"], other["id"]))
-        for one in with_url
-        for other in with_url
-        if one["id"] < other["id"] and one["url"] == other["url"]
-    }
-    assert listed == expected
-    names = {relation["relation"] for relation in relations() if relation["same_lineage"]}
-    assert names == {
-        "exact_duplicate",
-        "version",
-    }
-
-
-def test_a_url_that_was_fetched_again_unchanged_is_among_them() -> None:
-    unchanged = [
-        relation
-        for relation in relations()
-        if relation["same_lineage"] and by_id()[relation["newer"]]["text"] == by_id()[relation["older"]]["text"]
-    ]
-    assert unchanged
-    assert {relation["relation"] for relation in unchanged} == {"exact_duplicate"}
-
-
-@pytest.mark.parametrize(("relation", "at_least"), RELATIONS.items())
-def test_every_relation_has_enough_pairs(relation: str, at_least: int) -> None:
-    assert Counter(entry["relation"] for entry in relations())[relation] >= at_least
-
-
-def test_every_relation_has_a_known_name_and_says_why() -> None:
-    for relation in relations():
         assert relation["relation"] in RELATIONS, relation
         assert relation["why"].strip(), relation
+    found = Counter(each["relation"] for each in relations())
+    assert all(found[relation] >= at_least for relation, at_least in RELATIONS.items())
+
+
+def test_documents_of_one_url_are_all_related_also_where_nothing_changed() -> None:
+    listed = {
+        frozenset((each["newer"], each["older"])): each["relation"] for each in relations() if each["same_lineage"]
+    }
+    pairs = [(one, other) for one, other in combinations(documents(), 2) if "url" in one]
+    expected = {
+        frozenset((one["id"], other["id"])): "exact_duplicate" if one["text"] == other["text"] else "version"
+        for one, other in pairs
+        if one["url"] == other.get("url")
+    }
+    assert listed.keys() == expected.keys()
+    assert {name for pair, name in listed.items() if expected[pair] == "exact_duplicate"} == {"exact_duplicate"}
+    assert set(listed.values()) == {"exact_duplicate", "version"}
 
 
 def test_containment_alone_says_which_one_lies_inside_and_that_one_is_shorter() -> None:
     for relation in relations():
-        if relation["relation"] != "containment":
-            assert "inner" not in relation, relation
-            continue
-        assert relation["inner"] in {"newer", "older"}, relation
-        outer = "older" if relation["inner"] == "newer" else "newer"
-        inner_text, outer_text = (by_id()[relation[role]]["text"] for role in (relation["inner"], outer))
-        assert len(inner_text) < len(outer_text), relation
+        assert ("inner" in relation) == (relation["relation"] == "containment"), relation
+        if "inner" in relation:
+            outer = {"newer": "older", "older": "newer"}[relation["inner"]]
+            inner_text, outer_text = (by_id()[relation[role]]["text"] for role in (relation["inner"], outer))
+            assert len(inner_text) < len(outer_text), relation

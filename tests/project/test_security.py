@@ -44,7 +44,8 @@ from tests.support.signing import signer
 ROOT = Path(__file__).parent.parent.parent
 PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
 SLOWER = 24  # limit of the slowdown for 8 times the input: linear is 8, quadratic 64
-SHARES = 4  # of all expressions, for processes that run at once
+SHORT_SECONDS = 20e-6  # too short to be measured
+UNBOUNDED = re.compile(r"[*+]|\{\d*,\}")  # what an expression needs to be more than linear
 HOSTILE_FIELDS = (
     *("id", "text", "html", "raw", "content_type", "url", "lineage", "collection"),
     *("observed_at", "source", "labels", "unknown"),
@@ -292,32 +293,40 @@ def _as_text(pattern: str | bytes) -> str:
     return pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-def test_s19_no_regex_is_superlinear(share: int) -> None:
+def test_s19_no_regex_is_superlinear() -> None:
     assert len(expressions()) > 100
-    for pattern, way in expressions()[share::SHARES]:
-        _is_linear(pattern, way)
+    for pattern, way in expressions():
+        if UNBOUNDED.search(pattern):
+            _is_linear(pattern, way)
 
 
 def _is_linear(pattern: str, way: str) -> None:
-    """Match a pattern with repeated characters, pairs and prefixes of it and some others."""
-    signs = sorted({*re.sub(r"[A-Za-z0-9]", "", pattern), *pattern[:6], *'aA0 @/?:,.-="'})
+    """Match a pattern with repeated characters, pairs of those that it names, and with prefixes of it."""
+    own = sorted({*re.sub(r"[A-Za-z0-9]", "", pattern), *pattern[:6], "a"})
+    signs = sorted({*own, *'aA0 @/?:,.-="'})
     # A search also begins behind the first sign of "ababab", so it has read "bababa".
     is_everywhere = way == "search" and not pattern.startswith("^") and r"\A" not in pattern
-    pairs = combinations(signs, 2) if is_everywhere else permutations(signs, 2)
+    pairs = combinations(own, 2) if is_everywhere else permutations(own, 2)
     units = [pattern[:3], *signs, *map("".join, pairs)]
     use = getattr(re.compile(pattern), way)
     for unit in units:
         for prefix in ("", pattern[:3]):
-            short, long = f"{prefix}{unit * 250}\0", f"{prefix}{unit * 2000}\0"
-            if use(short) and not use(long):  # which is other work than a match
-                short, long = long, f"{prefix}{unit * 16_000}\0"
-            for repeats in (1, 3, 20):  # another process may have emptied the caches, so measure again
-                fast = min(_seconds(use, short) for _ in range(repeats))
-                slow = min(_seconds(use, long) for _ in range(repeats))
-                if slow <= SLOWER * max(fast, 20e-6):
-                    break
-            assert slow <= SLOWER * max(fast, 20e-6), (pattern, way, unit, fast, slow)
+            long = f"{prefix}{unit * 2000}\0"
+            if _seconds(use, long) > SLOWER * SHORT_SECONDS:
+                _is_linear_in(use, prefix, unit)
+
+
+def _is_linear_in(use: Callable[[str], object], prefix: str, unit: str) -> None:
+    """Compare the time of a text with that of one eight times as long."""
+    short, long = f"{prefix}{unit * 250}\0", f"{prefix}{unit * 2000}\0"
+    if use(short) and not use(long):  # which is other work than a match
+        short, long = long, f"{prefix}{unit * 16_000}\0"
+    for repeats in (1, 3, 20):  # another process may have emptied the caches, so measure again
+        fast = min(_seconds(use, short) for _ in range(repeats))
+        slow = min(_seconds(use, long) for _ in range(repeats))
+        if slow <= SLOWER * max(fast, SHORT_SECONDS):
+            return
+    raise AssertionError((use, unit, fast, slow))
 
 
 def _seconds(use: Callable[[str], object], text: str) -> float:

@@ -12,17 +12,14 @@ import pytest
 from tests.support.deployment import LINES, deployed
 from tests.support.distributions import HAS_COMPILER, README_EXAMPLE, ROOT, run
 
-pytestmark = [
-    pytest.mark.foreign,
-    pytest.mark.timeout(600),
-]  # the first installs all dependencies
+pytestmark = [pytest.mark.foreign, pytest.mark.timeout(600)]  # all dependencies are installed first
 COMPATIBILITY = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
 FACADE = """
 import nearstream
 from nearstream import *
 
 assert set(nearstream.__all__) <= globals().keys()
-print(nearstream.__file__, Signer(preset("standard", HashKey.public()), HashKey.public()).implementation)
+print(nearstream.__file__)
 """
 # The rest needs the extras `crawl`, `mcp` and `scrapy`.
 IMPORT_ALL = """
@@ -50,27 +47,16 @@ def test_a_wheel_runs_on_systems_as_old_as_the_page_says(wheel: Path, tmp_path: 
         assert consistent.groups() == told.groups()
 
 
-def test_the_public_names_work_with_the_dependencies_alone(bare: Path, tmp_path: Path) -> None:
+def test_the_public_names_and_the_command_work_with_the_dependencies_alone(bare: Path, tmp_path: Path) -> None:
+    python, command = str(bare / "python"), str(bare / "nearstream")
     (tmp_path / "client.py").write_text(FACADE + README_EXAMPLE)
-    file, *printed = run([str(bare / "python"), "client.py"], tmp_path).splitlines()
-    place, implementation = file.rsplit(" ", 1)
-    assert (Path(place).is_relative_to(bare.parent), implementation) == (True, "native" if HAS_COMPILER else "numpy")
+    place, *printed = run([python, "client.py"], tmp_path).splitlines()
+    assert Path(place).is_relative_to(bare.parent)
     assert printed == ["first unique None 1", "second exact_duplicate first 2"]
-
-
-def test_every_module_that_needs_no_extra_can_be_imported(bare: Path, tmp_path: Path) -> None:
-    assert int(run([str(bare / "python"), "-c", IMPORT_ALL], tmp_path)) > 100
-
-
-def test_the_command_signs_and_describes_with_the_dependencies_alone(bare: Path, tmp_path: Path) -> None:
-    command = str(bare / "nearstream")
-    assert run([command, "--version"], tmp_path).startswith("nearstream ")
-    assert re.search(r"^agreement \d", run([command, "demo"], tmp_path), re.MULTILINE)
+    assert int(run([python, "-c", IMPORT_ALL], tmp_path)) > 100
     (tmp_path / "a.txt").write_text("one two three four five six seven eight nine")
     (signature,) = run([command, "sign", "a.txt"], tmp_path).splitlines()
     assert json.loads(signature)[2] == "a.txt"
-    run([command, "topics", "--schemas", "made"], tmp_path)
-    assert len(list((tmp_path / "made").iterdir())) == len(list((ROOT / "schemas/published/v1").iterdir()))
 
 
 async def test_a_worker_runs_with_the_dependencies_alone(
