@@ -157,17 +157,6 @@ def collection(text: str) -> str:
     return text
 
 
-def family(text: str) -> str:
-    """Return a valid id of a family.
-
-    Raises:
-        argparse.ArgumentTypeError: The text cannot be the id of a family.
-    """
-    if not re.fullmatch("[0-9a-f]{32}", text):
-        raise argparse.ArgumentTypeError("32 hex digits expected")
-    return text
-
-
 def loopback(text: str) -> str:
     """Return the `host:port` of a server without a password, which only this machine may reach.
 

@@ -1,15 +1,16 @@
-"""Sign documents, and ask the index about them: what they are, and what is new in them."""
+"""Sign documents, and ask the index about them: what they are, or what is new in them."""
 
 import argparse
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nearstream.schemas.checks.check import CheckAnswer
+from nearstream.schemas.documents.evidence import Amount, SourceRef
 from nearstream.schemas.topics.codec import encode_signature_line
 from nearstream.workers.cli.arguments import add_against, add_json, add_paths, add_timeout, declare
 from nearstream.workers.cli.events import COLUMNS, KIND_COLUMNS, cut, reference_line, sentence, with_details
@@ -22,6 +23,7 @@ from nearstream.workers.operations.terminal import (
     print_json,
     print_line,
     print_message,
+    print_report,
 )
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from nearstream.workers.operations.check import Checked  # it loads the client of Redis, which `sign` does not need
     from nearstream.workers.operations.signatures import Signed
 
+_NOT_SHOWN = ("degraded", "reason", "learned", "learn_reason")
 _PUBLIC_KEY = "nearstream: NEARSTREAM_HASH_KEY is not set: whoever sees these signatures can test guesses of the texts"
 
 
@@ -73,6 +76,8 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     )
     add_against(parser)
     form = parser.add_mutually_exclusive_group()
+    new = "print the parts of documents that none in the index has, each with its place; exit code 1: there is none"
+    parser.add_argument("--novel", action="store_true", help=new)
     form.add_argument("--bare", action="store_true", help="print only `yes` (related) or `no` for each document")
     add_json(form, "one JSON object per line")
     add_timeout(parser, 10.0)
@@ -82,60 +87,19 @@ def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print how documents relate to those in the index, or only whether they do."""
     from nearstream.workers.operations.signatures import read_signatures, sign_files
 
-    if bool(options.paths) == bool(options.signature):
-        print_message("nearstream check: files expected, or --signature with a file of signatures")
+    if bool(options.paths) == bool(options.signature) or (options.novel and (options.signature or options.bare)):
+        print_message("nearstream check: files expected, or --signature FILE, or files with --novel")
         return Exit.USAGE
     deployment = Deployment.of(settings)
-
-    def questions() -> "Iterator[Signed | Refused]":
-        if options.signature:
-            return read_signatures(deployment.scheme, [options.signature])
-        return sign_files(deployment, options.paths)
-
-    def show(item: "Checked") -> bool:
-        _show(item, options)
-        return bool(item.answer.match or item.answer.references)
-
-    return asyncio.run(_ask(deployment, questions(), options, show))
+    if options.signature:
+        questions = read_signatures(deployment.scheme, [options.signature])
+    else:
+        questions = sign_files(deployment, options.paths)
+    return asyncio.run(_ask(deployment, questions, options))
 
 
-def add_novel(parser: argparse.ArgumentParser) -> None:
-    """Declare `nearstream novel`."""
-    declare(parser, show_new_parts, example="nearstream novel draft.md", no="nothing is new in any document")
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="files with documents, as for `nearstream scan`")
-    add_against(parser)
-    add_json(parser, "one JSON object per line")
-    add_timeout(parser, 10.0)
-
-
-def show_new_parts(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print what is new in the documents of files, against the index, without adding them."""
-    from nearstream.workers.operations.signatures import sign_files
-
-    deployment = Deployment.of(settings)
-
-    def show(item: "Checked") -> bool:
-        told = new_parts(item)
-        if options.json:
-            print_json(told, flush=True)
-        else:
-            for line in part_lines(told):
-                print_line(line, flush=True)
-        return bool(told["parts"])
-
-    return asyncio.run(_ask(deployment, sign_files(deployment, options.paths), options, show))
-
-
-async def _ask(
-    deployment: Deployment,
-    questions: "Iterator[Signed | Refused]",
-    options: argparse.Namespace,
-    show: Callable[["Checked"], bool],
-) -> Exit:
-    """Show each answer, and return the exit code: a file was unreadable, an answer was yes, or none was.
-
-    `show` prints an answer and returns whether it is yes.
-    """
+async def _ask(deployment: Deployment, questions: "Iterator[Signed | Refused]", options: argparse.Namespace) -> Exit:
+    """Show each answer, and return the exit code: a file was unreadable, an answer was yes, or none was."""
     from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.check import check_signatures
 
@@ -146,7 +110,7 @@ async def _ask(
                 _refuse(item)
                 outcomes.add(Exit.UNREADABLE)
             else:
-                outcomes.add(Exit.OK if show(item) else Exit.NO)
+                outcomes.add(Exit.OK if _show(item, options) else Exit.NO)
     return next((each for each in (Exit.UNREADABLE, Exit.OK) if each in outcomes), Exit.NO)
 
 
@@ -154,19 +118,25 @@ def _refuse(item: "Refused") -> None:
     print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
 
 
-def _show(checked: "Checked", options: argparse.Namespace) -> None:
+def _show(checked: "Checked", options: argparse.Namespace) -> bool:
+    """Print an answer, and return whether it is yes."""
+    answer = checked.answer
+    is_yes = bool(answer.match or answer.references)
+    if options.novel:
+        report = new_parts(checked)
+        print_report(report, part_lines(report), is_json=options.json, flush=True)
+        return bool(report.parts)
     if options.bare:
-        print_line("yes" if checked.answer.match or checked.answer.references else "no", flush=True)
+        print_line("yes" if is_yes else "no", flush=True)
     elif options.json:
-        fields = msgspec.structs.asdict(checked.answer)
-        answered = {
-            name: fields[name] for name in fields if name not in ("degraded", "reason", "learned", "learn_reason")
-        }
-        print_json({"id": checked.document_id, **answered}, flush=True)
+        fields = msgspec.structs.asdict(answer)
+        told = {name: fields[name] for name in fields if name not in _NOT_SHOWN}
+        print_json({"id": checked.document_id, **told}, flush=True)
     else:
-        print_line(_line(checked.document_id, checked.answer), flush=True)
-        for each in checked.answer.references:
+        print_line(_line(checked.document_id, answer), flush=True)
+        for each in answer.references:
             print_line(reference_line(each), flush=True)
+    return is_yes
 
 
 def _line(document_id: str, answer: CheckAnswer) -> str:
@@ -192,27 +162,36 @@ def _details(answer: CheckAnswer) -> Iterator[str]:
         yield f", {escaped(reason)}"
 
 
-def new_parts(checked: "Checked") -> dict[str, Any]:
-    """Return the novelty of a document with the text of each new part, in the order of the document.
+class NewParts(msgspec.Struct, frozen=True):
+    """What is new in a document, with the text of each new part in the order of the document."""
 
-    Under a preset without LD signatures all is new that is no equal text.
-    """
+    id: str
+    characters: int
+    novel: Amount | None
+    redundant: bool
+    parts: tuple[dict[str, int | str], ...]
+    sources: tuple[SourceRef, ...]
+
+
+def new_parts(checked: "Checked") -> NewParts:
+    """Return what is new in a document."""
     found, text = checked.novelty, checked.text
     spans = found.novel_spans if found else () if checked.answer.redundant else ((0, len(text)),)
-    return {
-        "id": checked.document_id,
-        "characters": len(text),
-        "novel": found and found.novel,
-        "redundant": checked.answer.redundant,
-        "parts": [{"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)],
-        "sources": found.sources if found else (),
-    }
+    return NewParts(
+        checked.document_id,
+        len(text),
+        found.novel if found else None,
+        checked.answer.redundant,
+        tuple({"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)),
+        found.sources if found else (),
+    )
 
 
-def part_lines(told: dict[str, Any]) -> Iterator[str]:
+def part_lines(report: NewParts) -> Iterator[str]:
     """Yield one line about a document and one line for each new part."""
-    amount = f"+{told['novel'].value} new" if told["novel"] else "new" if told["parts"] else "known"
-    known = ", ".join(escaped(source.id) for source in told["sources"])
-    yield f"{escaped(told['id'])}: {amount}" + (f", the rest is in {known}" if known else "")
-    for part in told["parts"]:
-        yield f"  {part['start']}-{part['end']}  {escaped(part['text'], len(part['text']))}"
+    amount = f"+{report.novel.value} new" if report.novel else "new" if report.parts else "known"
+    known = ", ".join(escaped(source.id) for source in report.sources)
+    yield f"{escaped(report.id)}: {amount}" + (f", the rest is in {known}" if known else "")
+    for part in report.parts:
+        text = str(part["text"])
+        yield f"  {part['start']}-{part['end']}  {escaped(text, len(text))}"

@@ -1,38 +1,42 @@
-"""Compare two documents and show how they relate."""
+"""Compare two documents: how they relate, with all evidence, every rule, and what became of the pair."""
 
 import argparse
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
-from nearstream.schemas.documents.evidence import Evidence, Span
-from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval, Span
 from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.schemas.verdicts.events import ChangeEvent, Containment
-from nearstream.streams.signing.scheme import hit_probability
+from nearstream.schemas.verdicts.events import ChangeEvent, Containment, PairEvent
 from nearstream.workers.cli.arguments import add_json, declare
+from nearstream.workers.cli.stats import FamilyReport, family_report
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_json, print_line, print_message
+from nearstream.workers.operations.terminal import escaped, print_message, print_report, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.streams.relations.describe import Related
-    from nearstream.workers.pipeline.in_process import Embedded
+    from nearstream.streams.matching.counterpart import Compared
+    from nearstream.streams.relations.conditions import Comparison, Condition
+    from nearstream.streams.relations.novelty import Novelty
+    from nearstream.workers.operations.explaining import Explained, Meeting, Side
+    from nearstream.workers.operations.outcome import Outcome
 
 _BAR_CELLS = 64
 _MARKS = "abcdefghijklmnopqrstuvwxyz"
 _OTHER_MARK = "="
+_SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, as not both were matched"}
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream compare`."""
     declare(parser, show_comparison, example="nearstream compare old.txt new.txt", no="the documents are unrelated")
-    kinds = "file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
+    kinds = "file with one document: a text, JSON (.json), JSON Lines (.jsonl), or a signature (.msgpack)"
     for name in ("a", "b"):
         parser.add_argument(name, metavar=name.upper(), help=kinds)
     add_json(parser, "one JSON object")
@@ -40,122 +44,281 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 def show_comparison(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print how the documents of two files relate, with all evidence."""
+    from nearstream.workers.operations.explaining import explain_files
+
+    deployment = Deployment.of(settings)
     try:
-        compared = compare_files(Deployment.of(settings), (options.a, options.b))
+        explained = explain_files(deployment, (options.a, options.b))
     except (InvalidMessageError, UnreadableFileError) as error:
         print_message(f"nearstream: {error}")
         return Exit.UNREADABLE
-    if options.json:
-        print_json(as_object(compared))
-    else:
-        for line in as_text(compared):
-            print_line(line)
-    return Exit.OK if compared.is_related else Exit.NO
+    print_pair(deployment, explained, is_json=options.json)
+    related = explained.compared is not None and explained.compared.relation != "unrelated"
+    return Exit.OK if related else Exit.NO
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """Whether two documents would meet in an index whose buckets have room.
+class SideReport(Struct, frozen=True):
+    """One of two documents."""
 
-    Attributes:
-        chance_by_bands: Probability that two texts share a band, for the estimated resemblance and for the lower and
-            the upper end of its interval.
-        shares_a_key: Whether these two documents have an index key in common.
-    """
-
-    chance_by_bands: tuple[float, float, float]
-    shares_a_key: bool
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two documents, their relation and whether they meet in the index."""
-
-    pair: "Related"
-    meeting: Meeting
-
-    @property
-    def is_related(self) -> bool:
-        """Whether the documents have a relation."""
-        return self.pair.verdict.relation != "unrelated"
+    name: str
+    status: str | None  # in the index. None: it was given as a file
+    reason: str
+    version: str | None = None
+    observed_at: datetime | None = None
+    characters: int = 0
+    words: int = 0
+    number: int | None = None  # of its current state in the index
+    states: int = 0
+    family: FamilyReport | None = None
+    ordinal: int | None = None
 
 
-def compare_files(deployment: Deployment, paths: tuple[str, str]) -> Comparison:
-    """Compare the documents of two files.
+class RuleReport(Struct, frozen=True):
+    """A rule with its numbers. The first rule that holds decides."""
 
-    Args:
-        deployment: The deployment whose scheme and thresholds apply.
-        paths: Files of any kind that `read` accepts, with one document each.
-
-    Raises:
-        UnreadableFileError: A file cannot be read.
-        InvalidMessageError: A file contains no document with words, or the documents belong to different collections.
-    """
-    from nearstream.workers.pipeline.in_process import embedded
-
-    job = embedded(deployment)
-    one, other = (_worded(job, path, deployment) for path in paths)
-    if one.collection != other.collection:
-        raise InvalidMessageError(
-            Reason.INVALID_MESSAGE,
-            "$.collection: expected the same collection in both, documents of two collections never meet",
-        )
-    pair = job.matcher.compare(one, other)
-    scheme = deployment.scheme
-    bands = scheme.bands.bands
-    resemblance = pair.estimate.resemblance
-    points = (resemblance.value, resemblance.low, resemblance.high)
-    value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
-    same_digest_or_lineage = one.digest == other.digest or pair.verdict.same_lineage
-    shares_a_key = bool(same_digest_or_lineage or pair.keys.bands or pair.keys.anchors)
-    return Comparison(pair, Meeting((value, low, high), shares_a_key))
+    rule: str
+    relation: str
+    holds: bool
+    of_one_site: bool
+    conditions: "tuple[tuple[Comparison, ...], ...]"
 
 
-def as_object(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for JSON, with the event if the documents are related."""
-    from nearstream.streams.relations.describe import common_spans, describe, evidence
+class Numbers(Struct, frozen=True):
+    """Estimates beside those of the evidence."""
 
-    pair, verdict, meeting = comparison.pair, comparison.pair.verdict, comparison.meeting
-    value, low, high = (round(chance, 4) for chance in meeting.chance_by_bands)
-    return {
-        "relation": verdict.relation,
-        "rule": verdict.rule,
-        "thresholds": verdict.thresholds,
-        "newer": pair.newer.id,
-        "older": pair.older.id,
-        "evidence": evidence(pair),
-        "low_confidence": verdict.low_confidence,
-        "mean_resemblance": round(pair.estimate.mean_resemblance, 4),
-        "order_gap": round(pair.estimate.order_gap, 4),
-        "kinship": round(pair.estimate.kinship, 1),
-        "expected_distance": round(pair.estimate.expected),
-        "common_spans": common_spans(pair),
-        "in_order": not is_crossed(common_spans(pair)),
-        "meets": {"chance_by_bands": {"value": value, "low": low, "high": high}, "shares_a_key": meeting.shares_a_key},
-        "event": describe(pair) if comparison.is_related else None,
-    }
+    mean_resemblance: float
+    order_gap: float
+    kinship: float
+    expected_distance: int
+    newer_in_older: Interval
+    older_in_newer: Interval
 
 
-def as_text(comparison: Comparison) -> Iterator[str]:
-    """Yield a comparison as lines for a person.
+class PairReport(Struct, frozen=True):
+    """Two documents, how they relate and meet, and what became of the pair."""
 
-    They hold the verdict, each number with its interval, and a picture of the common passages.
-    """
-    from nearstream.streams.relations.describe import common_spans, evidence
+    later: SideReport
+    earlier: SideReport
+    scheme: str
+    outcome: "Outcome"
+    verdict: str | None  # about the later document, when it arrived in the index
+    relation: str | None = None  # None, as all that follows: the documents cannot be compared
+    newer: DocumentRef | None = None
+    older: DocumentRef | None = None
+    rule: str | None = None
+    thresholds: dict[str, float] = {}
+    same_lineage: bool = False
+    low_confidence: tuple[str, ...] = ()
+    meeting: "Meeting | None" = None
+    evidence: Evidence | None = None
+    numbers: Numbers | None = None
+    distance_exact: int | None = None  # None: not both texts are at hand, or they are too long together
+    novelty: "Novelty | None" = None
+    common_text: bool = False
+    common_spans: tuple[Span, ...] = ()
+    in_order: bool = True
+    rules: tuple[RuleReport, ...] = ()
+    event: PairEvent | None = None
 
-    pair, verdict = comparison.pair, comparison.pair.verdict
-    thresholds = ", ".join(f"{name} {value:g}" for name, value in verdict.thresholds.items())
-    yield _row("relation", verdict.relation + (", same lineage" if verdict.same_lineage else ""))
-    yield _row("rule", verdict.rule + (f" ({thresholds})" if thresholds else ""))
-    for reason in verdict.low_confidence:
-        yield _row("weak", reason)
-    for name, side in (("newer", pair.newer), ("older", pair.older)):
-        yield _row(name, f"{escaped(side.id)}, {side.characters} characters, {side.words} words")
-    yield from change_lines(pair)
-    yield from number_lines(pair, evidence(pair))
-    yield from _meeting_lines(comparison)
-    yield ""
-    yield from picture(common_spans(pair), pair.newer.characters, pair.older.characters)
+
+def print_pair(deployment: Deployment, explained: "Explained", *, is_json: bool) -> None:
+    """Print what is known of two documents."""
+    report = pair_report(deployment, explained)
+    print_report(report, pair_lines(report, time.time_ns() // 1_000_000), is_json=is_json)
+
+
+def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
+    """Return what is known of two documents, as it is printed."""
+    from nearstream.streams.relations.conditions import conditions
+    from nearstream.streams.relations.describe import common_spans, describe, document_ref, evidence
+    from nearstream.workers.operations.outcome import outcome
+
+    later, earlier, compared = explained.later, explained.earlier, explained.compared
+    sides, told = (_side(later), _side(earlier)), outcome(deployment, explained)
+    if compared is None:
+        return PairReport(*sides, deployment.scheme.name, told, _verdict(later))
+    pair, spans = compared.pair, common_spans(compared.pair)
+    rules = conditions(compared.estimate, deployment.thresholds)
+    return PairReport(
+        *sides,
+        deployment.scheme.name,
+        told,
+        _verdict(later),
+        relation=compared.relation,
+        newer=document_ref(pair.newer),
+        older=document_ref(pair.older),
+        rule=compared.rule.name,
+        thresholds=pair.verdict.thresholds,
+        same_lineage=compared.same_lineage,
+        low_confidence=pair.verdict.low_confidence,
+        meeting=explained.meeting,
+        evidence=evidence(pair),
+        numbers=_numbers(compared),
+        distance_exact=explained.distance_exact,
+        novelty=explained.novelty,
+        common_text=compared.is_common_text,
+        common_spans=spans,
+        in_order=not is_crossed(spans),
+        rules=tuple(map(_rule, rules)),
+        event=None if compared.relation == "unrelated" else describe(pair),
+    )
+
+
+def _side(side: "Side") -> SideReport:
+    status, reason = (side.inspected.status, side.inspected.reason) if side.inspected else (None, "")
+    signature, state = side.signature, side.state
+    if signature is None:
+        return SideReport(side.name, status, reason)
+    member = state.family if state else None
+    return SideReport(
+        side.name,
+        status,
+        reason,
+        version=signature.version,
+        observed_at=from_milliseconds(signature.observed_at_ms),
+        characters=signature.characters,
+        words=signature.words,
+        number=state.number if state else None,
+        states=len(side.inspected.states) if side.inspected else 0,
+        family=family_report(member.facts) if member and member.facts else None,
+        ordinal=member.ordinal if member else None,
+    )
+
+
+def _verdict(side: "Side") -> str | None:
+    """Return the verdict on a document of the index, None for a file and before the decision."""
+    if side.state is None or not side.state.decided:
+        return None
+    return side.state.pairs[0].relation if side.state.pairs else "unique"
+
+
+def _rule(condition: "Condition") -> RuleReport:
+    rule = condition.rule
+    return RuleReport(rule.name, rule.relation, condition.holds, condition.of_one_site, condition.clauses)
+
+
+def _numbers(compared: "Compared") -> Numbers:
+    estimate = compared.estimate
+    shares = compared.pair.newer_first(estimate.containment_shorter, estimate.containment_longer)
+    return Numbers(
+        round(estimate.mean_resemblance, 4),
+        round(estimate.order_gap, 4),
+        round(estimate.kinship, 1),
+        round(estimate.expected),
+        *(Interval(*(round(bound, 4) for bound in (share.value, share.low, share.high))) for share in shares),
+    )
+
+
+def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
+    """Yield what is known of two documents as lines: the relation first, then all that it follows from."""
+    if report.relation is not None and report.rule is not None:
+        thresholds = ", ".join(f"{name} {value:g}" for name, value in report.thresholds.items())
+        yield row("relation", report.relation + (", same lineage" if report.same_lineage else ""))
+        yield row("rule", report.rule + (f" ({thresholds})" if thresholds else ""))
+    for reason in report.low_confidence:
+        yield row("weak", reason)
+    yield row("outcome", f"{report.outcome.tier}: {report.outcome.reason}")
+    if report.outcome.event_id:
+        yield row("event", f"{report.outcome.event_id}, {_SENT[report.outcome.is_sent]}")
+    if report.verdict:
+        yield row("verdict", f"{report.verdict}, when {escaped(report.later.name)} arrived")
+    yield from _side_lines("later", report.later, now_ms)
+    yield from _side_lines("earlier", report.earlier, now_ms)
+    yield row("scheme", report.scheme)
+    if report.evidence is None or report.numbers is None or report.newer is None or report.older is None:
+        return
+    yield row("newer", escaped(report.newer.id))
+    yield row("older", escaped(report.older.id))
+    yield from _key_lines(report.evidence, report.meeting)
+    yield from _change_lines(report)
+    yield from _number_lines(report.evidence, report.numbers, report.distance_exact)
+    yield from picture(report.common_spans, report.newer.characters, report.older.characters)
+    for rule in report.rules:
+        yield from _rule_lines(rule, decides=rule.rule == report.rule)
+
+
+def _side_lines(name: str, side: SideReport, now_ms: int) -> Iterator[str]:
+    status = "a file, not in the index" if side.status is None else side.status
+    yield row(name, f"{escaped(side.name)}: {status}" + (f", {side.reason}" if side.reason else ""))
+    if side.observed_at is None:
+        return
+    observed_ms = round(1000 * side.observed_at.timestamp())
+    hours = max(now_ms - observed_ms, 0) / 3_600_000
+    age = f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.1f} h"
+    yield row("", f"{side.characters} characters, {side.words} words, version {side.version}")
+    yield row("", f"observed {utc_time(observed_ms)}, {age} ago")
+    if side.number is not None:
+        place = f"no. {side.ordinal}" if side.ordinal else "not joined yet"
+        family = f"family {side.family.id}, {place} of {side.family.size} live" if side.family else "alone"
+        yield row("", f"number {side.number}, {side.states} states; {family}")
+
+
+def _key_lines(evidence: Evidence, meeting: "Meeting | None") -> Iterator[str]:
+    keys = evidence.keys
+    if meeting is None:
+        yield row("keys", "not known: the signatures topic no longer holds a whole signature of both")
+        return
+    equal = [name for name, holds in (("digest", meeting.digest), ("lineage", meeting.lineage)) if holds]
+    yield row("keys shared", ", ".join([*equal, f"{keys.bands} of {keys.bands_of} bands", f"{keys.anchors} anchors"]))
+    yield row("", f"anchors: the newer has {keys.anchors_newer}, the older {keys.anchors_older}")
+    value, low, high = meeting.chance
+    yield row("chance", f"{value:.3f} ({low:.3f}-{high:.3f}) to share a band at this resemblance")
+    if meeting.buckets:
+        held, hot = sum(each.holds for each in meeting.buckets), sum(each.is_hot for each in meeting.buckets)
+        yield row("buckets", f"the earlier is in {held} of {len(meeting.buckets)} shared buckets, {hot} are full")
+    if meeting.looked_up is not None:
+        found = "among" if meeting.is_candidate else "not among"
+        yield row("candidates", f"{found} the {meeting.looked_up} that the index names for the later one now")
+
+
+def _change_lines(report: PairReport) -> Iterator[str]:
+    """Yield where one document is inside the other, and what is new."""
+    event, new = report.event, report.novelty
+    if report.common_text:
+        yield row("common text", "many documents have what both share")
+    if isinstance(event, Containment):
+        inner, outer = ("newer", "older") if event.inner == "newer" else ("older", "newer")
+        yield row("inside", f"the {inner} lies in the {outer} at {_span(event.place)}")
+    if isinstance(event, ChangeEvent) and not isinstance(event.new_spans, UnsetType):
+        yield row("changed", f"+{event.added} -{event.removed} characters")
+        more = f", {event.new_spans_omitted} more" if event.new_spans_omitted else ""
+        yield row("new in newer", (", ".join(map(_span, event.new_spans)) or "nothing") + more)
+    if new is not None and new.added is not None:
+        known = ", redundant: both texts are equal" if new.redundant else ""
+        yield row("new in later", f"{new.added.value} characters ({new.added.low}-{new.added.high}){known}")
+        if new.novel_spans:
+            yield row("", f"the longest first: {', '.join(map(_span, new.novel_spans))}")
+
+
+def _number_lines(evidence: Evidence, numbers: Numbers, exact: int | None) -> Iterator[str]:
+    """Yield every estimate with its interval, and the exact distance where both texts are at hand."""
+    overlap, distance = evidence.overlap, evidence.distance
+    yield row("resemblance", _interval(evidence.resemblance))
+    if isinstance(overlap, UnsetType) or isinstance(distance, UnsetType):
+        return
+    yield row("  with symbols", f"{numbers.mean_resemblance:.2f}")
+    yield row("newer in older", _interval(numbers.newer_in_older))
+    yield row("older in newer", _interval(numbers.older_in_newer))
+    yield row("in order", f"{overlap.in_order:.2f} of the shorter, {overlap.order_free:.2f} in any order")
+    symbols = f"{overlap.symbols} of {overlap.symbols_newer} and {overlap.symbols_older} symbols"
+    yield row("common", f"{symbols}, one in {overlap.rate} bytes")
+    band = f"({distance.low}-{distance.high})"
+    yield row("distance", f"{distance.value} characters {band}, {evidence.distance_ratio:.2f} of the longer")
+    yield row("  exact", "not computed: not both texts are here, or they are long" if exact is None else f"{exact}")
+    yield row("  if unrelated", f"{numbers.expected_distance} characters; {numbers.kinship:.1f} deviations below")
+
+
+def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
+    from nearstream.workers.operations.outcome import comparison_text
+
+    mark = "decides" if decides else "holds" if rule.holds else "no"
+    yield row("rule", f"{rule.rule} ({rule.relation}): {mark}")
+    for clause in rule.conditions:
+        for at, each in enumerate(clause):
+            join = "or " if at else "  "
+            yield row("", f"{join}{comparison_text(each)}: {'yes' if each.holds else 'no'}")
+    if rule.of_one_site:
+        yield row("", "  two pages of one site: never")
 
 
 def picture(spans: tuple[Span, ...], newer: int, older: int) -> Iterator[str]:
@@ -189,61 +352,6 @@ def is_crossed(spans: tuple[Span, ...]) -> bool:
     return starts != sorted(starts)
 
 
-def _worded(job: "Embedded", path: str, deployment: Deployment) -> Signature:
-    from nearstream.workers.operations.one_document import signed_file
-
-    signature, _ = signed_file(job, path, deployment)
-    if not signature.n_bytes:
-        raise InvalidMessageError(Reason.NO_CONTENT, f"{escaped(path, PATH_CHARACTERS)}: expected a text with words")
-    return signature
-
-
-def _row(name: str, text: str) -> str:
-    return f"{name:<15}  {text}"
-
-
-def change_lines(pair: "Related") -> Iterator[str]:
-    """Yield where one document is inside the other, and what the newer one changed."""
-    from nearstream.streams.relations.describe import describe
-
-    event = None if pair.verdict.relation == "unrelated" else describe(pair)
-    if isinstance(event, Containment):
-        inner, outer = ("newer", "older") if event.inner == "newer" else ("older", "newer")
-        yield _row("inside", f"the {inner} lies in the {outer} at {_span(event.place)}")
-    if isinstance(event, ChangeEvent) and not isinstance(event.new_spans, UnsetType):
-        yield _row("changed", f"+{event.added} -{event.removed} characters")
-        more = f", {event.new_spans_omitted} more" if event.new_spans_omitted else ""
-        yield _row("new in newer", (", ".join(map(_span, event.new_spans)) or "nothing") + more)
-
-
-def number_lines(pair: "Related", numbers: Evidence) -> Iterator[str]:
-    """Yield every estimate with its interval."""
-    estimate, resemblance = pair.estimate, numbers.resemblance
-    yield _row("resemblance", f"{resemblance.value:.2f} ({resemblance.low:.2f}-{resemblance.high:.2f})")
-    overlap, distance = numbers.overlap, numbers.distance
-    if isinstance(overlap, UnsetType) or isinstance(distance, UnsetType):
-        return
-    yield _row("  with symbols", f"{estimate.mean_resemblance:.2f}")
-    containments = pair.newer_first(estimate.containment_shorter, estimate.containment_longer)
-    for name, share in zip(("newer in older", "older in newer"), containments, strict=True):
-        yield _row(name, f"{share.value:.2f} ({share.low:.2f}-{share.high:.2f})")
-    yield _row("in order", f"{overlap.in_order:.2f} of the shorter, {overlap.order_free:.2f} in any order")
-    symbols = f"{overlap.symbols} of {overlap.symbols_newer} and {overlap.symbols_older} symbols"
-    yield _row("common", f"{symbols}, one in {overlap.rate} bytes")
-    band = f"({distance.low}-{distance.high})"
-    yield _row("distance", f"{distance.value} characters {band}, {numbers.distance_ratio:.2f} of the longer")
-    yield _row("  if unrelated", f"{estimate.expected:.0f} characters; {estimate.kinship:.1f} deviations below")
-
-
-def _meeting_lines(comparison: Comparison) -> Iterator[str]:
-    keys, meeting = comparison.pair.keys, comparison.meeting
-    value, low, high = meeting.chance_by_bands
-    chance = f"chance to share one {value:.3f} ({low:.3f}-{high:.3f})"
-    yield _row("bands", f"{keys.bands} of {keys.bands_of} shared; {chance}")
-    yield _row("anchors", f"{keys.anchors} shared of {keys.anchors_newer} and {keys.anchors_older}")
-    yield _row("in the index", "they meet" if meeting.shares_a_key else "they do not meet: no key in common")
-
-
 def _bar(passages: list[tuple[tuple[int, int], str]], length: int, cell: float) -> str:
     """Draw one bar from passages with their marks, the longest first.
 
@@ -260,3 +368,7 @@ def _bar(passages: list[tuple[tuple[int, int], str]], length: int, cell: float) 
 
 def _span(span: tuple[int, int]) -> str:
     return f"{span[0]}-{span[1]}"
+
+
+def _interval(interval: Interval) -> str:
+    return f"{interval.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"

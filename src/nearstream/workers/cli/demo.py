@@ -19,8 +19,8 @@ from nearstream.schemas.topics.codec import decode_document
 from nearstream.schemas.verdicts.events import RELATIONS, Containment, Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.arguments import declare, positive_seconds
-from nearstream.workers.cli.families import summary_lines
 from nearstream.workers.cli.scan import add_choice, print_outcome
+from nearstream.workers.cli.stats import summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.terminal import print_line, print_message

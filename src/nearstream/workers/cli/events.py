@@ -115,9 +115,9 @@ def print_event(event: Event) -> None:
     print_line(line(event), color=_COLORS[kind], flush=True)
 
 
-def print_verdict(verdict: DocumentVerdict) -> None:
+def print_verdict(verdict: DocumentVerdict, distance_exact: int | None = None) -> None:
     """Print a verdict and its references, one line each, at once and in color."""
-    print_line(verdict_line(verdict), color=_COLORS[verdict.verdict], flush=True)
+    print_line(verdict_line(verdict, distance_exact=distance_exact), color=_COLORS[verdict.verdict], flush=True)
     for each in verdict.references or ():
         print_line(reference_line(each), flush=True)
 
@@ -164,19 +164,20 @@ def _details(event: RelationEvent) -> Iterator[str]:
     yield f", {evidence.keys.bands} bands and {evidence.keys.anchors} anchors shared"
 
 
-def verdict_line(verdict: DocumentVerdict, start: str = "") -> str:
+def verdict_line(verdict: DocumentVerdict, start: str = "", distance_exact: int | None = None) -> str:
     """Format a verdict as one line: kind, documents, then the details that fit.
 
     Args:
         verdict: The verdict.
         start: What the line starts with. Default: the kind, in a column.
+        distance_exact: The exact distance of both texts, if it is known.
     """
     start = start or f"{verdict.verdict:<{KIND_COLUMNS}} "
     if verdict.verdict in NOTHING_NEW:
         text = start + cut(verdict.id, COLUMNS - columns(start))
     else:
         text = sentence(start, verdict.id, _verb(verdict), verdict.of.id if verdict.of else _GONE)
-    return with_details(text, list(_verdict_details(verdict)))
+    return with_details(text, list(_verdict_details(verdict, distance_exact)))
 
 
 def reference_line(found: ReferenceMatch) -> str:
@@ -204,18 +205,20 @@ def _order(document: DocumentRef) -> tuple[object, ...]:
     return document.observed_at, document.id, document.version
 
 
-def _verdict_details(verdict: DocumentVerdict) -> Iterator[str]:
+def _verdict_details(verdict: DocumentVerdict, distance_exact: int | None) -> Iterator[str]:
     is_equal = verdict.verdict == "exact_duplicate"
     if not isinstance(verdict.novel, UnsetType) and not is_equal and verdict.verdict not in NOTHING_NEW:
         yield f", +{verdict.novel.value} new"
     if not isinstance(verdict.resemblance, UnsetType) and not is_equal:
         yield f", resemblance {verdict.resemblance.value:.2f}"
         yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
+    if distance_exact is not None:
+        yield f", distance {distance_exact} (exact)"
     if verdict.family.ordinal > 1:
         yield f", no. {verdict.family.ordinal} of its family"
     if verdict.family.sites > 1:
         yield f" on {verdict.family.sites} sites"
-    if not isinstance(verdict.distance, UnsetType) and not is_equal:
+    if distance_exact is None and not isinstance(verdict.distance, UnsetType) and not is_equal:
         yield f", distance {verdict.distance.value}"
     founder = verdict.family.founder
     if founder is not None and founder.id not in (verdict.id, verdict.of.id if verdict.of else ""):

@@ -34,8 +34,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "operators, to watch": {
         "lag": ("topics:add_lag", "show the consumer lag in records and seconds"),
-        "families": ("families:add_families", "show the largest families of copies and their growth"),
-        "stats": ("stats:add_stats", "show how large the index is, and how much of Redis it takes"),
+        "stats": ("stats:add_stats", "show how large the index is, and which families are large or grow"),
         "audit": (
             "audit:add_audit",
             "measure a deployment on a window of its topics: recall, precision",
@@ -50,8 +49,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "produce": ("send:add_produce", "send the documents of files to Kafka"),
         "remove": ("send:add_remove", "remove documents, and say which were live"),
         "tail": ("events:add_tail", "print verdicts and events as they arrive"),
-        "check": ("check:add_check", "say what documents are to those in the index, without adding them"),
-        "novel": ("check:add_novel", "print the parts of documents that none in the index has, without adding them"),
+        "check": (
+            "check:add_check",
+            "say what documents are to those in the index, or what is new in them, without adding them",
+        ),
         "sign": ("check:add_sign", "print the signatures of documents"),
     },
     "mail servers": {
@@ -61,19 +62,24 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "label": ("send:add_label", "say of documents that they are spam, or ham: spam, ham, confirm, revoke"),
     },
-    "whoever asks why two documents are related, or not": {
-        "explain": (
-            "explain:add_explain",
-            "explain how two documents relate: keys, numbers, every rule, family, event",
-        ),
-        "why-not": (
-            "explain:add_why_not",
-            "name what kept two documents from being told as related, or their event",
-        ),
-        "inspect": ("inspect:add_inspect", "show the states and buckets of one document in the index"),
+    "whoever asks why": {
+        "show": ("show:add_show", "show a document of the index, its family, or how two relate and why"),
     },
 }
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
+# Former names of this release, with what takes their place.
+FORMER = {
+    "nearstream explain": "type `nearstream show A B`, or of two files `nearstream compare A B`",
+    "nearstream why-not": "type `nearstream show A B`, whose row `outcome` names what kept the pair from being told",
+    "nearstream inspect": "type `nearstream show ID`",
+    "nearstream families": "type `nearstream stats`, or `nearstream show ID --members` for all documents of a family",
+    "nearstream novel": "type `nearstream check --novel PATH`",
+    "nearstream tune": "bands and rows belong to the preset (NEARSTREAM_SCHEME)",
+    "nearstream lmtp": "the API takes the mail: `nearstream milter --learn`, or POST /v1/check?learn=1",
+    "nearstream mcp": "it is an example: run examples/agent_tools.py",
+    "nearstream audit symbols": "it was a measurement of the scheme, not of a deployment",
+    "nearstream audit unrelated": "it was a measurement of the scheme, not of a deployment",
+}
 FIRST_STEPS = """\
 nearstream says how each document relates to those before it. Three first steps:
 
@@ -117,6 +123,8 @@ class _Parser(argparse.ArgumentParser):
             known = list(map(str, action.choices or ()))
             near = get_close_matches(str(value), known, 1)
             is_command = isinstance(action, argparse._SubParsersAction)
+            if is_command and (named := f"{self.prog} {value}") in FORMER:
+                self.exit(2, f"{named}: no command any more: {FORMER[named]}\n")
             listed = "`--help` lists all commands" if is_command else f"choose from {', '.join(known)}"
             meant = f"did you mean {near[0]}? " if near else ""
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}: {meant}{listed}") from None

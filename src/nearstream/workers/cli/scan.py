@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import UnsetType
+from msgspec import UnsetType, to_builtins
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.document import Document
@@ -15,16 +15,47 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.workers.cli.arguments import add_json, add_paths, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
-from nearstream.workers.cli.families import summary_lines
+from nearstream.workers.cli.stats import summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_json, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
+    from nearstream.streams.signing.scheme import Scheme
     from nearstream.workers.pipeline.in_process import Embedded, Outcome
 
+TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
 _REFERENCE = "reference"  # the collection of what others are compared with
+
+
+class EarlierTexts:
+    """The texts of the newest documents, for the exact distance of a document to its counterpart."""
+
+    def __init__(self, scheme: "Scheme") -> None:
+        """Keep no text yet."""
+        self._scheme = scheme
+        self._texts: dict[tuple[str, str], str] = {}
+        self._characters = 0
+
+    def take(self, outcome: "Outcome") -> int | None:
+        """Keep the text of a document, and return its exact distance to the counterpart of its verdict.
+
+        None: it has no counterpart, the text of that is not kept any more, or both are too long together.
+        """
+        verdict, text = outcome.verdict, outcome.text
+        if verdict is None:
+            return None
+        other = self._texts.get((verdict.of.id, verdict.of.version)) if verdict.of else None
+        self._texts[verdict.id, verdict.version] = text
+        self._characters += len(text)
+        while self._characters > TEXTS_MAX:
+            self._characters -= len(self._texts.pop(next(iter(self._texts))))
+        if other is None or verdict.verdict == "exact_duplicate":
+            return None
+        from nearstream.streams.signing.exact import exact_distance, normal_text
+
+        return exact_distance(normal_text(text, self._scheme), normal_text(other, self._scheme))
 
 
 def add_scan(parser: argparse.ArgumentParser) -> None:
@@ -61,13 +92,14 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
         if options.reference and not await _read_references(deployment, job, options.reference):
             return Exit.UNREADABLE
+        texts = EarlierTexts(deployment.scheme)
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
         items = read(options.paths, deployment.key, passed_over, settings.mail_content)
         async for outcome in job.outcomes(items, _against if options.reference else as_it_is):
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1
-            print_outcome(outcome, options, deployment.scheme.text)
+            print_outcome(outcome, options, deployment.scheme.text, texts.take(outcome))
             if outcome.refusal or outcome.is_empty:
                 left_out["empty" if outcome.is_empty else "refused"] += 1
             else:
@@ -115,17 +147,28 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.most_common())
 
 
-def print_outcome(outcome: "Outcome", options: argparse.Namespace, rules: TextRules) -> None:
-    """Print what came of a document, as the options choose."""
+def print_outcome(
+    outcome: "Outcome", options: argparse.Namespace, rules: TextRules, distance_exact: int | None = None
+) -> None:
+    """Print what came of a document, as the options choose.
+
+    Args:
+        outcome: What came of it.
+        options: What to print.
+        rules: The rules of texts, by which places in a normal form become places in the text.
+        distance_exact: The exact distance to the counterpart of the verdict, if it is known.
+    """
     if outcome.refusal:
         print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
     if outcome.is_empty:
         print_message(f"empty {escaped(outcome.source, PATH_CHARACTERS)}: expected a text with words")
     for event in _told(outcome, options):
         if options.json:
-            print_json(_in_sent_text(event, outcome.text, rules), flush=True)
+            told = to_builtins(_in_sent_text(event, outcome.text, rules))
+            is_known = isinstance(event, DocumentVerdict) and distance_exact is not None
+            print_json(told | {"distance_exact": distance_exact} if is_known else told, flush=True)
         elif isinstance(event, DocumentVerdict):
-            print_verdict(event)
+            print_verdict(event, distance_exact)
         else:
             print_event(event)
 

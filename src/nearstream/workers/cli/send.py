@@ -2,20 +2,19 @@
 
 import argparse
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from nearstream.schemas.labels.label import WEIGHT_MAX, Label, LabelKind
 from nearstream.workers.cli.arguments import (
-    add,
     add_collection,
     add_json,
     add_paths,
     add_timeout,
     declare,
     document_id,
-    family,
     whole_number,
 )
 from nearstream.workers.config.exit_codes import Exit
@@ -26,6 +25,9 @@ from nearstream.workers.pipeline.deployment import Deployment
 if TYPE_CHECKING:
     from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.labelling import Labelled, Target
+
+FAMILY_ID = re.compile("[0-9a-f]{32}")
+_DECISIONS = ("confirm", "revoke")  # about suspended labels
 
 # What a command needs of the operations is imported on use: each loads clients that the others do not need.
 
@@ -82,51 +84,52 @@ def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:
-    """Declare `nearstream label` with its actions."""
-    actions = parser.add_subparsers(required=True, metavar="action")
-    for label in get_args(LabelKind):
-        summary, example = f"say of documents that they are {label}", _LABEL_EXAMPLE
-        command = add(actions, label, summary, label_as, example=example, no="an id is unknown")
-        command.set_defaults(label=label)
-        command.add_argument(
-            "targets", nargs="+", metavar="ID | FILE", help="ids of documents, or files as for `nearstream scan`"
-        )
-        command.add_argument(
-            "--weight",
-            type=whole_number(1, WEIGHT_MAX),
-            default=1,
-            metavar="N",
-            help=f"how much the label counts, 1 to {WEIGHT_MAX} (default 1)",
-        )
-        add_collection(command, "ids")
-        add_timeout(command, 10.0)
-    for name, confirms, meaning in (("confirm", True, "let it count again"), ("revoke", False, "take it back")):
-        summary, example = f"decide about a suspended label of a family: {meaning}", _DECIDE_EXAMPLE
-        command = add(actions, name, summary, decide, example=example, no="no label of the family is suspended")
-        command.set_defaults(confirms=confirms)
-        command.add_argument("family", type=family, metavar="FAMILY", help="id of the family, as the alert says")
-        add_collection(command, "documents")
-        add_timeout(command, 10.0)
+    """Declare `nearstream label`."""
+    example, no = "nearstream label spam '<12@a.example>' reported/*.eml", "an id is unknown, or no label is suspended"
+    declare(parser, label, example=example, no=no)
+    parser.add_argument(
+        "label",
+        choices=(*get_args(LabelKind), *_DECISIONS),
+        help="spam, ham: what the documents are; confirm, revoke: let the suspended labels of a family count, or take "
+        "them back",
+    )
+    targets = "ids of documents, or files as for `nearstream scan`; for confirm and revoke the ids of families"
+    parser.add_argument("targets", nargs="+", metavar="ID | FILE", help=targets)
+    parser.add_argument(
+        "--weight",
+        type=whole_number(1, WEIGHT_MAX),
+        default=1,
+        metavar="N",
+        help=f"how much the label counts, 1 to {WEIGHT_MAX} (default 1)",
+    )
+    add_collection(parser, "documents")
+    add_timeout(parser, 10.0)
 
 
-_LABEL_EXAMPLE = "nearstream label spam '<12@a.example>' reported/*.eml"
-_DECIDE_EXAMPLE = "nearstream label revoke 8e14c1d20f6b4a7793a05d2e61b8c0f4"
+def label(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Label documents, given by their ids or as files, or decide about the suspended labels of families."""
+    deployment = Deployment.of(settings)
+    if options.label not in _DECISIONS:
+        return _label_documents(deployment, options)
+    if any(not FAMILY_ID.fullmatch(family) for family in options.targets):
+        print_message("nearstream label: ids of families expected, each of 32 hex digits, as the alert names them")
+        return Exit.USAGE
+    return Exit.OK if all([_decide(deployment, options, family) for family in options.targets]) else Exit.NO
 
 
-def label_as(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Label documents, given by their ids or as files."""
+def _label_documents(deployment: Deployment, options: argparse.Namespace) -> Exit:
     from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.labelling import label_documents
 
-    deployment, targets, refused = Deployment.of(settings), [], False
+    targets, refused = [], False
     for item in _targets(deployment, options):
         if isinstance(item, Refused):
             print_message(f"refused {escaped(item.source, PATH_CHARACTERS)}: {item.reason}")
             refused = True
         else:
             targets.append(item)
-    label = Label(label=options.label, weight=options.weight)
-    found = asyncio.run(label_documents(deployment, targets, label, options.timeout)) if targets else []
+    given = Label(label=options.label, weight=options.weight)
+    found = asyncio.run(label_documents(deployment, targets, given, options.timeout)) if targets else []
     for labelled in found:
         print_line(_line(labelled, options.label))
     if refused:
@@ -134,20 +137,19 @@ def label_as(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK if all(labelled.is_sent for labelled in found) else Exit.NO
 
 
-def decide(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Confirm the suspended labels of a family, or take them back."""
+def _decide(deployment: Deployment, options: argparse.Namespace, family: str) -> bool:
+    """Confirm the suspended labels of a family, or take them back, and return whether it has any."""
     from nearstream.workers.operations.labelling import decide_label
 
-    deployment, confirms = Deployment.of(settings), options.confirms
-    deciding = decide_label(deployment, options.collection, options.family, options.timeout, confirms=confirms)
-    names = asyncio.run(deciding)
+    confirms = options.label == "confirm"
+    names = asyncio.run(decide_label(deployment, options.collection, family, options.timeout, confirms=confirms))
     if names is None:
-        print_line(f"{options.family}: no label of this family is suspended")
-        return Exit.NO
-    print_line(f"{options.family}: {'confirmed' if confirms else 'taken back'}")
+        print_line(f"{family}: no label of this family is suspended")
+        return False
+    print_line(f"{family}: {'confirmed' if confirms else 'taken back'}")
     for name in names:
         print_line(f"  {escaped(name)}")
-    return Exit.OK
+    return True
 
 
 def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["Target | Refused"]:

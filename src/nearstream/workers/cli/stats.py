@@ -1,17 +1,22 @@
-"""Show how large the index is."""
+"""Show how large the index is, and which families of copies are large or grow."""
 
 import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import AsyncIterable, Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
-from nearstream.workers.cli.arguments import add_json, add_quiet, add_timeout, declare
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, from_milliseconds
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.workers.cli.arguments import add_json, add_quiet, add_timeout, declare, whole_number
+from nearstream.workers.cli.events import COLUMNS, cut
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, in_bytes, print_json, print_line, row, utc_time
+from nearstream.workers.operations.terminal import Progress, in_bytes, print_report, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
@@ -19,14 +24,24 @@ if TYPE_CHECKING:
     from nearstream.workers.redis.reading.stats import SlotFacts
     from nearstream.workers.redis.reading.totals import Totals
 
+TOP_MAX = 100_000
+HELD = 10_000  # families that are held at a time, beside those to be shown
+RANKINGS = 2
 _NOTABLE = 100_000  # keys. Fewer show no progress.
 _DAY_SECONDS = 86_400
+_SUMMARY = 5
+_WINDOWS = ("hour", "day", "week")
+_HEAD = f"{'size':>9} {'hour':>9} {'day':>9} {'week':>9}  {'last joined':<25}  founder"
 _MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
+
+Rank = Callable[[FamilyFacts], tuple[int, ...]]
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream stats`."""
-    declare(parser, show_stats, example="nearstream stats --json")
+    declare(parser, show_stats, example="nearstream stats --top 20")
+    top = "show N of the largest and N of the fastest growing families (default 10, 0: none)"
+    parser.add_argument("--top", type=whole_number(0, TOP_MAX), default=10, metavar="N", help=top)
     internals = "show chunks, memory and checkpoints of each slot instead"
     parser.add_argument("--internals", action="store_true", help=internals)
     add_json(parser, "one JSON object, with --internals one for each slot")
@@ -34,23 +49,59 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, 10.0)
 
 
+class FamilyReport(Struct, frozen=True):
+    """A family of copies, as it is printed."""
+
+    id: str
+    founder: str | None  # <collection>/<id>. None: it was removed or has expired
+    representative: int | None  # number of the state that stands for it
+    size: int
+    first_seen: datetime
+    last_joined: datetime
+    joined: dict[str, int]
+
+
+class IndexReport(Struct, frozen=True):
+    """The size of an index, as it is printed."""
+
+    scheme: str
+    state: str
+    documents: int
+    oldest_ms: int | None
+    retention_seconds: int
+    families: int
+    copies: int
+    memory_bytes: int | None
+    bytes_a_document: int | None
+    redis_used_bytes: int
+    redis_limit_bytes: int
+    top: tuple[FamilyReport, ...]
+
+
 def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what an operator asks of an index, or the internals of each slot."""
     address = replace(Deployment.of(settings).index_address(), beside=True)
-    slots, whole = asyncio.run(_read(address, options))
-    if options.internals:
-        _print_internals(slots, address, is_json=options.json)
-    elif options.json:
-        print_json(index_object(slots, whole, address.scheme, settings.retention_seconds))
-    else:
-        name = f"{address.namespace}, scheme {address.scheme}"
-        for line in index_lines(slots, whole, name, settings.retention_seconds):
-            print_line(line)
+    slots, whole, families = asyncio.run(_read(address, options))
+    name = f"{address.namespace}, scheme {address.scheme}"
+    if not options.internals:
+        report = index_report(slots, whole, families, address.scheme, settings.retention_seconds)
+        lines = (*index_lines(report, name), *family_lines(families, options.top))
+        print_report(report, lines, is_json=options.json)
+        return Exit.OK
+    for number, slot in enumerate(slots):
+        told = to_builtins(slot)
+        del told["key"]
+        of_slots = f", slot {number} of {len(slots)}" if len(slots) > 1 else ""
+        fields = {"slot": number, "scheme": address.scheme, **told}
+        print_report(fields, slot_lines(slot, name + of_slots), is_json=options.json)
     return Exit.OK
 
 
-async def _read(address: IndexAddress, options: argparse.Namespace) -> "tuple[tuple[SlotFacts, ...], Totals]":
+async def _read(
+    address: IndexAddress, options: argparse.Namespace
+) -> "tuple[tuple[SlotFacts, ...], Totals, list[FamilyFacts]]":
     from nearstream.workers.redis.index.index import index_to_read
+    from nearstream.workers.redis.reading.families import families
     from nearstream.workers.redis.reading.scanning import sample_keys
     from nearstream.workers.redis.reading.stats import index_facts
     from nearstream.workers.redis.reading.totals import totals
@@ -58,61 +109,71 @@ async def _read(address: IndexAddress, options: argparse.Namespace) -> "tuple[tu
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:
         keys = await sample_keys(index, progress.step)
+        wanted = 0 if options.internals else options.top
+        shown = await selected(families(index), wanted, progress) if wanted else []
         if progress.done > _NOTABLE:
             progress.end()
-        return await index_facts(index, keys), await totals(index, keys)
+        return await index_facts(index, keys), await totals(index, keys), shown
 
 
-def _print_internals(slots: "tuple[SlotFacts, ...]", address: IndexAddress, *, is_json: bool) -> None:
-    for number, slot in enumerate(slots):
-        if is_json:
-            print_json(slot_object(slot, address.scheme, number))
-        else:
-            of_slots = f", slot {number} of {len(slots)}" if len(slots) > 1 else ""
-            for line in slot_lines(slot, f"{address.namespace}, scheme {address.scheme}{of_slots}"):
-                print_line(line)
+async def selected(all_families: AsyncIterable[FamilyFacts], top: int, progress: Progress) -> list[FamilyFacts]:
+    """Return the families that may be shown, without holding all of them at a time."""
+    found: list[FamilyFacts] = []
+    async for facts in all_families:
+        found.append(facts)
+        progress.step()
+        if len(found) >= HELD + RANKINGS * top:
+            found = best(found, top)
+    return best(found, top)
 
 
-def index_lines(slots: "Sequence[SlotFacts]", whole: "Totals", name: str, retention_seconds: int) -> Iterator[str]:
-    """Yield the documents, families and memory of an index, and what Redis has left.
+def index_report(
+    slots: "Sequence[SlotFacts]",
+    whole: "Totals",
+    families: Sequence[FamilyFacts],
+    scheme: str,
+    retention_seconds: int,
+) -> IndexReport:
+    """Return the documents, families and memory of an index.
 
     Args:
         slots: The facts of each slot.
         whole: The facts about all of them.
-        name: Namespace and scheme.
+        families: The families to show.
+        scheme: The name of its scheme.
         retention_seconds: How long a document can be found. 0: without limit.
     """
-    told = index_object(slots, whole, "", retention_seconds)
-    yield f"{name}: {told['state']}"
-    oldest = f", the oldest observed {utc_time(told['oldest_ms'])}" if told["oldest_ms"] else ""
-    kept = f", kept for {retention_seconds / _DAY_SECONDS:g} days" if retention_seconds else ", kept without limit"
-    yield row("documents", f"{told['documents']} live{oldest}{kept}")
-    yield row("families", f"{told['families']} with {told['copies']} copies (estimated)")
-    used, each = told["memory_bytes"], told["bytes_a_document"]
-    mean = f", {each} bytes a document" if each else ""
-    yield row("memory", _MEMORY_UNKNOWN if used is None else f"{in_bytes(used)} (estimated){mean}")
-    yield row("Redis", _of_limit(whole, each))
-
-
-def index_object(slots: "Sequence[SlotFacts]", whole: "Totals", scheme: str, retention_seconds: int) -> dict[str, Any]:
-    """Return the size of an index for JSON, whose values are Any."""
     documents = sum(slot.documents for slot in slots)
     known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
     used = sum(sum(each.values()) for each in known) if len(known) == len(slots) else None
-    states = {str(slot.state) for slot in slots}
-    return {
-        "scheme": scheme,
-        "state": ", ".join(sorted(states)),
-        "documents": documents,
-        "oldest_ms": min((slot.oldest_ms for slot in slots if slot.oldest_ms is not None), default=None),
-        "retention_seconds": retention_seconds,
-        "families": whole.families,
-        "copies": whole.copies,
-        "memory_bytes": used,
-        "bytes_a_document": round(used / documents) if used is not None and documents else None,
-        "redis_used_bytes": whole.used_bytes,
-        "redis_limit_bytes": whole.limit_bytes,
-    }
+    return IndexReport(
+        scheme,
+        ", ".join(sorted({str(slot.state) for slot in slots})),
+        documents,
+        min((slot.oldest_ms for slot in slots if slot.oldest_ms is not None), default=None),
+        retention_seconds,
+        whole.families,
+        whole.copies,
+        used,
+        round(used / documents) if used is not None and documents else None,
+        whole.used_bytes,
+        whole.limit_bytes,
+        tuple(map(family_report, families)),
+    )
+
+
+def index_lines(report: IndexReport, name: str) -> Iterator[str]:
+    """Yield the documents, families and memory of an index, and what Redis has left."""
+    yield f"{name}: {report.state}"
+    oldest = f", the oldest observed {utc_time(report.oldest_ms)}" if report.oldest_ms else ""
+    days = report.retention_seconds / _DAY_SECONDS
+    kept = f", kept for {days:g} days" if days else ", kept without limit"
+    yield row("documents", f"{report.documents} live{oldest}{kept}")
+    yield row("families", f"{report.families} with {report.copies} copies (estimated)")
+    used, each = report.memory_bytes, report.bytes_a_document
+    mean = f", {each} bytes a document" if each else ""
+    yield row("memory", _MEMORY_UNKNOWN if used is None else f"{in_bytes(used)} (estimated){mean}")
+    yield row("Redis", _of_limit(report))
 
 
 def slot_lines(slot: "SlotFacts", name: str) -> Iterator[str]:
@@ -127,21 +188,92 @@ def slot_lines(slot: "SlotFacts", name: str) -> Iterator[str]:
     yield row("checkpoints", checkpoints or "none")
 
 
-def slot_object(slot: "SlotFacts", scheme: str, number: int) -> dict[str, Any]:
-    """Return everything known of a slot, for JSON."""
-    facts = to_builtins(slot)
-    del facts["key"]
-    return {"slot": number, "scheme": scheme, **facts}
+def family_report(family: FamilyFacts) -> FamilyReport:
+    """Return a family as it is printed."""
+    return FamilyReport(
+        family.family_id,
+        family.founder or None,
+        family.representative or None,
+        family.size,
+        from_milliseconds(family.first_seen_ms),
+        from_milliseconds(family.last_joined_ms),
+        dict(zip(_WINDOWS, family.joined, strict=True)),
+    )
 
 
-def _of_limit(whole: "Totals", bytes_a_document: int | None) -> str:
+def family_lines(families: Sequence[FamilyFacts], top: int) -> Iterator[str]:
+    """Yield the largest families, then the fastest growing."""
+    for title, rank in _rankings():
+        shown = _top(families, rank, top)
+        if shown:
+            yield f"{title}:"
+            yield _HEAD
+            yield from map(_family_row, shown)
+
+
+def summary_lines(families: Sequence[FamilyFacts]) -> Iterator[str]:
+    """Yield how many families have copies, then the largest of them."""
+    alive = [family for family in families if family.size > 1]
+    if not alive:
+        return
+    copies = sum(family.size - 1 for family in alive)
+    yield f"{_counted(len(alive), 'family', 'families')} with {_counted(copies, 'copy', 'copies')}, the largest:"
+    for family in _top(alive, _size, _SUMMARY):
+        start = f"{family.size:>9}  "
+        yield start + cut(_founder(family).removeprefix(f"{DEFAULT_COLLECTION}/"), COLUMNS - len(start))
+
+
+def best(families: Sequence[FamilyFacts], top: int) -> list[FamilyFacts]:
+    """Return the families that one of the rankings shows, the largest first."""
+    shown = {_key(family): family for _, rank in _rankings() for family in _top(families, rank, top)}
+    return sorted(shown.values(), key=lambda family: (-family.size, _key(family)))
+
+
+def _rankings() -> Iterator[tuple[str, Rank]]:
+    """Yield the title and the numbers of each ranking."""
+    yield "the largest families", _size
+    yield "the fastest growing: those that most documents joined in the last hour, else day, else week", _joined
+
+
+def _size(family: FamilyFacts) -> tuple[int, ...]:
+    return (family.size,)
+
+
+def _joined(family: FamilyFacts) -> tuple[int, ...]:
+    return family.joined
+
+
+def _top(families: Sequence[FamilyFacts], rank: Rank, count: int) -> list[FamilyFacts]:
+    """Return the families with the largest numbers above 0."""
+    ranked = {_key(family): family for family in families if any(rank(family))}.values()
+    return heapq.nsmallest(count, ranked, key=lambda family: (*(-number for number in rank(family)), _key(family)))
+
+
+def _key(family: FamilyFacts) -> tuple[str, int]:
+    return family.family_id, family.number
+
+
+def _family_row(family: FamilyFacts) -> str:
+    hour, day, week = family.joined
+    start = f"{family.size:>9} {hour:>9} {day:>9} {week:>9}  {utc_time(family.last_joined_ms):<25}  "
+    return start + cut(_founder(family), COLUMNS - len(start))
+
+
+def _founder(family: FamilyFacts) -> str:
+    return family.founder or f"(gone) family {family.family_id}"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _of_limit(report: IndexReport) -> str:
     """Say how much memory Redis has left, and for how many documents."""
-    if not whole.limit_bytes:
-        return f"{in_bytes(whole.used_bytes)} used, no maxmemory: set it, so that a full index pauses the workers"
-    left = max(whole.limit_bytes - whole.used_bytes, 0)
-    more = f", room for about {left // bytes_a_document} documents more" if bytes_a_document else ""
-    share = f"{100 * whole.used_bytes / whole.limit_bytes:.0f} %"
-    return f"{in_bytes(whole.used_bytes)} used of maxmemory {in_bytes(whole.limit_bytes)} ({share}){more}"
+    used, limit, each = report.redis_used_bytes, report.redis_limit_bytes, report.bytes_a_document
+    if not limit:
+        return f"{in_bytes(used)} used, no maxmemory: set it, so that a full index pauses the workers"
+    more = f", room for about {max(limit - used, 0) // each} documents more" if each else ""
+    return f"{in_bytes(used)} used of maxmemory {in_bytes(limit)} ({100 * used / limit:.0f} %){more}"
 
 
 def _memory(slot: "SlotFacts") -> str:

@@ -1,109 +1,117 @@
-"""Explain how two documents relate and meet, without a write."""
+"""Explain how two documents relate, how they meet in the index, and what became of the pair. Nothing is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.candidate import Candidate
-from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
-from nearstream.streams.matching.protocol.decision import KeyMatch
+from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with, novelty_of
+from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
+from nearstream.streams.relations.novelty import Novelty
+from nearstream.streams.relations.sent_novelty import novelty_in_text
+from nearstream.streams.signing.exact import exact_distance, normal_text
 from nearstream.streams.signing.scheme import Keys, hit_probability
-from nearstream.workers.operations.inspection import DocumentStatus, Inspected, inspect
+from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.files.source import Refused, read
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import index_to_read
-from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
-from nearstream.workers.redis.server.client import until_answered
+from nearstream.workers.pipeline.in_process import embedded
+
+if TYPE_CHECKING:  # the clients of Kafka and Redis, which files do not need
+    from nearstream.workers.operations.inspection import Inspected
+    from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
 
 ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
-SIGNATURE_BYTES_MAX = 4 * 1024 * 1024
-
+CELLS_MAX = 10**11  # of the table of the exact distance of two files, some five seconds
 _NO_KEYS = Keys(b"", None, (), ())
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two documents.
+    """One of two documents."""
 
-    Attributes:
-        name: As it was asked for.
-        signature: Its signature. Without its record on `signatures`, as the index keeps it. None: nothing is known.
-        keys: Its index keys. None: not known, because its signature is not whole or not of this scheme.
-        inspected: What is known of it in the index. None: it was given as a file.
-        text: The text of a file, empty if only the signature is known.
-    """
-
-    name: str
-    signature: Signature | None
-    keys: Keys | None
-    inspected: Inspected | None = None
-    text: str = ""
+    name: str  # as it was asked for
+    signature: Signature | None  # as the index keeps it, where its record on `signatures` is gone
+    keys: Keys | None  # None: its signature is not whole or not of this scheme
+    inspected: "Inspected | None" = None  # None: it was given as a file
+    text: str = ""  # of a file. Empty: only the signature is known
 
     @property
-    def state(self) -> StateFacts | None:
+    def state(self) -> "StateFacts | None":
         """Its current state in the index."""
         return next(iter(self.inspected.states), None) if self.inspected else None
 
     @property
-    def is_found(self) -> bool:
-        """Whether it is a file or live in the index."""
-        return self.inspected is None or self.inspected.status is DocumentStatus.LIVE
+    def is_unknown(self) -> bool:
+        """Whether it is neither a file nor known to the index and its topic."""
+        return self.inspected is not None and self.inspected.status == "unknown"
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """How two documents meet in the index.
+    """How two documents meet in the index."""
 
-    Attributes:
-        digest: They share the key of the digest.
-        lineage: They share the key of the lineage.
-        chance: Probability that two texts of this resemblance share a band, and for the ends of the interval.
-        buckets: The buckets of shared keys, with whether the earlier document is in them. Empty without the index.
-        looked_up: Candidates that the index gives for the keys of the later document now. None: it was not asked.
-        is_candidate: The earlier document is one of them.
-    """
-
-    digest: bool
+    digest: bool  # whether they share the key of the digest
     lineage: bool
-    chance: tuple[float, float, float]
-    buckets: tuple[BucketFacts, ...] = ()
-    looked_up: int | None = None
-    is_candidate: bool = False
+    chance: tuple[float, float, float]  # that two texts of this resemblance share a band, and for its interval
+    buckets: "tuple[BucketFacts, ...]" = ()  # of shared keys, with whether the earlier document is in them
+    looked_up: int | None = None  # candidates of the later document now. None: the index was not asked
+    is_candidate: bool = False  # whether the earlier document is one of them
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Two documents, their comparison and their meeting.
+    """Two documents, their comparison and their meeting."""
 
-    Attributes:
-        later: The one that arrived later, or would arrive now.
-        earlier: The other one.
-        compared: Their comparison. None: they cannot be compared.
-        meeting: How they meet. None: keys of one are not known.
-    """
-
-    later: Side
+    later: Side  # the one that arrived later, or would arrive now
     earlier: Side
-    compared: Compared | None = None
-    meeting: Meeting | None = None
+    compared: Compared | None = None  # None: they cannot be compared
+    meeting: Meeting | None = None  # None: keys of one are not known
+    novelty: Novelty | None = None  # what is new in the later one, with places in its text if that is known
+    distance_exact: int | None = None  # None: not both texts are at hand, or they are too long
+
+    @property
+    def stored(self) -> Pair | None:
+        """What the index remembers of the pair from the arrival of the later document."""
+        later, earlier = self.later.state, self.earlier.state
+        if later is None or earlier is None:
+            return None
+        return next((pair for pair in later.pairs if pair.number == earlier.number), None)
+
+
+def explain_files(deployment: Deployment, paths: Sequence[str]) -> Explained:
+    """Explain how the documents of two files relate, without a server.
+
+    Raises:
+        UnreadableFileError: A file cannot be read.
+        InvalidMessageError: A file holds no document or no signature.
+    """
+    one, other = (_side_of_file(deployment, path) for path in paths)
+    later, earlier = _in_order(one, other)
+    newcomer = _newcomer(deployment, later, earlier)
+    return _explained(deployment, newcomer, later, earlier) if newcomer else Explained(later, earlier)
 
 
 async def explain(
-    deployment: Deployment, names: tuple[str, str], collection: str, wait_seconds: float, *, quiet: bool
+    deployment: Deployment, names: Sequence[str], collection: str, wait_seconds: float, *, quiet: bool
 ) -> Explained:
-    """Explain how two documents relate.
+    """Explain how two documents relate, of which the index has at least one.
 
     Args:
         deployment: The deployment whose scheme, thresholds and index apply.
-        names: Of each a file with one document, a file with its signature (`.msgpack`), or its id in the index. With
+        names: Of each its id in the index, a file with one document, or a file with its signature (`.msgpack`). With
             `id:` in front it is always an id.
         collection: Collection of the ids.
-        wait_seconds: How long Redis and Kafka may take to answer. They are asked only about ids.
+        wait_seconds: How long Redis and Kafka may take to answer.
         quiet: Show no progress.
 
     Raises:
@@ -114,80 +122,129 @@ async def explain(
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The index or the topic does not fit the settings.
     """
-    one, other = [await _side(deployment, name, collection, wait_seconds, quiet=quiet) for name in names]
-    later, earlier = (one, other) if _came_later(one, other) else (other, one)
-    if not _comparable(deployment, later) or not _comparable(deployment, earlier):
+    from nearstream.workers.redis.index.index import index_to_read
+    from nearstream.workers.redis.server.client import until_answered
+
+    sides = [
+        _side_of_file(deployment, name)
+        if _is_file(name)
+        else await _side_of_index(deployment, name, collection, wait_seconds, quiet=quiet)
+        for name in names
+    ]
+    later, earlier = _in_order(*sides)
+    newcomer = _newcomer(deployment, later, earlier)
+    if newcomer is None:
         return Explained(later, earlier)
-    if (
-        later.signature is None
-        or earlier.signature is None
-        or later.signature.collection != earlier.signature.collection
-    ):
-        return Explained(later, earlier)
-    scheme = deployment.scheme
-    newcomer = Newcomer(
-        scheme.kept(later.signature), later.keys or _NO_KEYS, scheme, deployment.thresholds, (False, False)
-    )
-    candidates = await _candidates(deployment, newcomer, later, earlier, wait_seconds)
-    state = (earlier.signature.id, earlier.signature.version)
-    own = [each for each in candidates or () if (each.earlier.id, each.earlier.version) == state]
-    candidate = own[0] if own else _candidate(later, earlier)
-    (compared,) = compare_with(newcomer, [candidate])
+    candidates = None
+    # Without the earlier one, or without keys, there is nothing to ask the index.
+    if earlier.state is not None and later.keys is not None:
+        address = replace(deployment.index_address(), beside=True)
+        async with index_to_read(address, wait_seconds) as index:
+            (near,) = await until_answered(partial(index.neighbours_of, [newcomer]), wait_seconds)
+            candidates = near.candidates
+    return _explained(deployment, newcomer, later, earlier, candidates)
+
+
+def _explained(
+    deployment: Deployment,
+    newcomer: Newcomer,
+    later: Side,
+    earlier: Side,
+    candidates: Sequence[Candidate] | None = None,
+) -> Explained:
+    """Compare two documents, the earlier one as the candidate that the index gives, if it does."""
+    state = earlier.signature and (earlier.signature.id, earlier.signature.version)
+    own = next((each for each in candidates or () if (each.earlier.id, each.earlier.version) == state), None)
+    (compared,) = compare_with(newcomer, [own or _candidate(later, earlier)])
     meeting = _meeting(deployment, later, earlier, compared)
     if meeting and candidates is not None:
-        meeting = replace(meeting, looked_up=len(candidates), is_candidate=bool(own))
-    return Explained(later, earlier, compared, meeting)
+        meeting = replace(meeting, looked_up=len(candidates), is_candidate=own is not None)
+    new, text = novelty_of(compared.newcomer.signature, [compared]), deployment.scheme.text
+    if new and later.text:
+        new = novelty_in_text(new, later.text, text)
+    exact = None
+    if later.text and earlier.text:
+        one, other = (normal_text(side.text, deployment.scheme) for side in (later, earlier))
+        exact = exact_distance(one, other, CELLS_MAX)
+    return Explained(later, earlier, compared, meeting, new, exact)
 
 
-async def _side(deployment: Deployment, name: str, collection: str, wait_seconds: float, *, quiet: bool) -> Side:
-    scheme, key = deployment.scheme, deployment.key
-    if _is_file(name):
-        signature, text = _of_file(deployment, name)
-        return Side(name, signature, _keys(deployment, signature), text=text)
+def _newcomer(deployment: Deployment, later: Side, earlier: Side) -> Newcomer | None:
+    """Return the later document, to be compared. None: both cannot be compared."""
+    scheme, one, other = deployment.scheme, later.signature, earlier.signature
+    if one is None or other is None or one.collection != other.collection:
+        return None
+    if any(each.scheme != scheme.name or not each.n_bytes for each in (one, other)):
+        return None
+    return Newcomer(scheme.kept(one), later.keys or _NO_KEYS, scheme, deployment.thresholds, (False, False))
+
+
+async def _side_of_index(
+    deployment: Deployment, name: str, collection: str, wait_seconds: float, *, quiet: bool
+) -> Side:
+    from nearstream.workers.operations.inspection import inspect
+
     asked = document_key(collection, name.removeprefix(ID_PREFIX))
     inspected = await inspect(deployment, asked, wait_seconds, quiet=quiet)
     if inspected.signature is not None:
-        return Side(name, inspected.signature, scheme.keys(inspected.signature, key), inspected)
-    kept = inspected.states[0].signature if inspected.states else None
-    return Side(name, kept, None, inspected)
+        keys = deployment.scheme.keys(inspected.signature, deployment.key)
+        return Side(name, inspected.signature, keys, inspected)
+    return Side(name, inspected.states[0].signature if inspected.states else None, None, inspected)
 
 
 def _is_file(name: str) -> bool:
     return not name.startswith(ID_PREFIX) and Path(name).exists()
 
 
-def _of_file(deployment: Deployment, path: str) -> tuple[Signature, str]:
-    if path.endswith(SIGNATURE_SUFFIX):
-        return _stored(path), ""
-    from nearstream.workers.operations.one_document import signed_file  # these load the readers of all files
-    from nearstream.workers.pipeline.in_process import embedded
-
-    return signed_file(embedded(deployment), path, deployment)
+def _side_of_file(deployment: Deployment, path: str) -> Side:
+    try:
+        if path.endswith(SIGNATURE_SUFFIX):
+            signature, text = _stored(path), ""
+        else:
+            signature, text = _signed(deployment, path)
+    except InvalidMessageError as error:
+        raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
+    keys = None
+    if signature.scheme == deployment.scheme.name and signature.n_bytes:
+        deployment.scheme.check(signature)
+        keys = deployment.scheme.keys(signature, deployment.key)
+    return Side(path, signature, keys, text=text)
 
 
 def _stored(path: str) -> Signature:
     """Return the signature in a file, which is the value of a record of `signatures`."""
     with Path(path).open("rb") as file:
-        packed = file.read(SIGNATURE_BYTES_MAX + 1)
-    if len(packed) > SIGNATURE_BYTES_MAX:
-        raise InvalidMessageError(Reason.TOO_LARGE, f"{escaped(path, PATH_CHARACTERS)}: expected a signature")
-    try:
-        return decode_signature(packed)
-    except InvalidMessageError as error:
-        raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
+        packed = file.read(SIGNATURE_MAX_BYTES + 1)
+    if len(packed) > SIGNATURE_MAX_BYTES:
+        raise InvalidMessageError(Reason.TOO_LARGE, "expected a signature")
+    return decode_signature(packed)
 
 
-def _keys(deployment: Deployment, signature: Signature) -> Keys | None:
-    if signature.scheme != deployment.scheme.name or not signature.n_bytes:
-        return None
-    deployment.scheme.check(signature)
-    return deployment.scheme.keys(signature, deployment.key)
+def _signed(deployment: Deployment, path: str) -> tuple[Signature, str]:
+    """Return the signature and the text of the only document of a file, which may have no words."""
+    records: list[ConsumerRecord] = []
+    found = islice(read([path], deployment.key, mail_content=deployment.settings.mail_content), 2)
+    for item in found:
+        if isinstance(item, Refused):
+            raise UnreadableFileError(f"{escaped(path, PATH_CHARACTERS)}: {item.reason}")
+        records.append(item.record)
+    if len(records) != 1:
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected one document in the file")
+    job = embedded(deployment)
+    unsigned = job.read(records[0])
+    if isinstance(unsigned, Removal):
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a document, not a removal")
+    return job.signer.sign(*unsigned), unsigned.document.text or ""
 
 
-def _came_later(one: Side, other: Side) -> bool:
-    """Return whether the first document came later. Who was found related to another one came later than that."""
+def _in_order(one: Side, other: Side) -> tuple[Side, Side]:
+    """Return the document that came later, then the other one.
+
+    A document that was found related to another one came later than that.
+    """
     named = _names(one, other), _names(other, one)
-    return named[0] if named[0] != named[1] else _arrival(one) >= _arrival(other)
+    is_later = named[0] if named[0] != named[1] else _arrival(one) >= _arrival(other)
+    return (one, other) if is_later else (other, one)
 
 
 def _names(one: Side, other: Side) -> bool:
@@ -203,26 +260,6 @@ def _arrival(side: Side) -> tuple[float, int, tuple[int, str, int, int, str]]:
     return side.state.registered_at_ms, side.state.number, order
 
 
-def _comparable(deployment: Deployment, side: Side) -> bool:
-    signature = side.signature
-    return signature is not None and signature.scheme == deployment.scheme.name and signature.n_bytes > 0
-
-
-async def _candidates(
-    deployment: Deployment, newcomer: Newcomer, later: Side, earlier: Side, wait_seconds: float
-) -> Sequence[Candidate] | None:
-    """Return the candidates that the index gives for the later document now.
-
-    None if the index need not be asked, because the earlier one is not in it, or cannot be asked without keys.
-    """
-    if earlier.state is None or later.keys is None:
-        return None
-    address = replace(deployment.index_address(), beside=True)
-    async with index_to_read(address, wait_seconds) as index:
-        (near,) = await until_answered(partial(index.neighbours_of, [newcomer]), wait_seconds)
-        return near.candidates
-
-
 def _candidate(later: Side, earlier: Side) -> Candidate:
     """Return the earlier document as a candidate with the keys that both share.
 
@@ -231,29 +268,29 @@ def _candidate(later: Side, earlier: Side) -> Candidate:
     signature, ours, theirs = earlier.signature, later.keys or _NO_KEYS, earlier.keys or _NO_KEYS
     if signature is None:
         raise ValueError(f"a signature of {earlier.name!r} expected")
-    number = earlier.state.number if earlier.state else 0
     match = KeyMatch(
         len(set(ours.bands) & set(theirs.bands)),
         len(set(ours.anchors) & set(theirs.anchors)),
         by_digest=bool(ours.digest) and ours.digest == theirs.digest,
         by_lineage=ours.lineage is not None and ours.lineage == theirs.lineage,
     )
-    return Candidate(number, signature, match, len(theirs.anchors))
+    return Candidate(earlier.state.number if earlier.state else 0, signature, match, len(theirs.anchors))
 
 
 def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compared) -> Meeting | None:
     ours, theirs = later.keys, earlier.keys
     if ours is None or theirs is None:
         return None
-    scheme, resemblance = deployment.scheme, compared.estimate.resemblance
-    bands = scheme.bands.bands
-    points = (resemblance.value, resemblance.low, resemblance.high)
-    value, low, high = (hit_probability(point, bands, scheme.bands.rows) for point in points)
+    bands, rows = deployment.scheme.bands.bands, deployment.scheme.bands.rows
+    resemblance = compared.estimate.resemblance
+    value, low, high = (
+        hit_probability(point, bands, rows) for point in (resemblance.value, resemblance.low, resemblance.high)
+    )
     shared = {key.hex() for key in (ours.digest, ours.lineage, *ours.bands, *ours.anchors) if key is not None}
     buckets = earlier.inspected.buckets if earlier.inspected else ()
     return Meeting(
         ours.digest == theirs.digest,
         ours.lineage is not None and ours.lineage == theirs.lineage,
-        (value, low, high),
+        (round(value, 4), round(low, 4), round(high, 4)),
         tuple(bucket for bucket in buckets if bucket.key in shared),
     )

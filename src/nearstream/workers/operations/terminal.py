@@ -5,6 +5,7 @@ import os
 import sys
 import time
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TextIO
@@ -61,6 +62,15 @@ def print_json(value: object, *, flush: bool = False) -> None:
     _write(printable(text), flush=flush)
 
 
+def print_report(report: object, lines: Iterable[str], *, is_json: bool, flush: bool = False) -> None:
+    """Print a report as one line of JSON, or as these lines."""
+    if is_json:
+        print_json(report, flush=flush)
+    else:
+        for line in lines:
+            print_line(line, flush=flush)
+
+
 def print_message(text: str) -> None:
     """Print one line to stderr."""
     sys.stderr.write(f"{printable(text)}\n")
@@ -69,7 +79,7 @@ def print_message(text: str) -> None:
 
 def row(name: str, text: str) -> str:
     """Return a line with a name and a text in the column beside it."""
-    return f"{name:<12}  {text}".rstrip()
+    return f"{name:<15}  {text}".rstrip()
 
 
 def in_bytes(count: float) -> str:

@@ -43,16 +43,13 @@ KAFKA, REDIS, HTTP, ARRAYS = {"aiokafka", "cramjam"}, {"redis", "hiredis"}, {"ai
 ALL = SERVERS | KAFKA | REDIS | HTTP | ARRAYS | {"prometheus_client"}
 # What modules may import of these, and at most how many modules in all. A wing itself holds nothing.
 USED: list[tuple[set[str], int, str]] = [
-    (KAFKA, 325, "kafka.lag kafka.members operations.tail operations.dead_letters"),
-    (REDIS, 385, "redis.index.schemes redis.reading.families redis.reading.stats redis.reading.totals"),
-    (REDIS | KAFKA, 490, "operations.inspection operations.remove operations.replay"),
-    (ARRAYS, 445, "operations.signatures"),
-    (ARRAYS, 530, "operations.one_document pipeline.in_process"),
-    (ARRAYS | KAFKA, 525, "operations.produce"),
-    (ARRAYS | KAFKA, 610, "operations.audit.precision operations.audit.recall"),
+    (KAFKA, 325, "kafka.lag operations.dead_letters"),
+    (REDIS, 385, "redis.reading.stats"),
+    (REDIS | KAFKA, 490, "operations.inspection operations.replay"),
+    (ARRAYS, 530, "operations.outcome pipeline.in_process"),
+    (ARRAYS | KAFKA, 610, "operations.audit.recall"),
     (ARRAYS | REDIS, 630, "operations.check"),
-    (ARRAYS | REDIS | KAFKA, 600, "operations.doctor"),
-    (ARRAYS | REDIS | KAFKA, 650, "operations.explaining operations.labelling operations.lost_pair operations.rebuild"),
+    (ARRAYS | REDIS | KAFKA, 650, "operations.doctor operations.rebuild"),
 ]
 # A room of the command line imports these on use only, so that its help and the completion are as fast as the list of
 # commands. `worker` and `serve` import the rest with their log configured and a handler of signals.

@@ -1,4 +1,4 @@
-"""The new parts of a document, as `nearstream novel` prints them."""
+"""The new parts of a document, as `nearstream check --novel` prints them."""
 
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.matching.checking import answer, found_in_text
@@ -37,20 +37,21 @@ def written(text: list[str]) -> str:
 async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
     text = f"{written(STORY[:200])} -- {written(NEWS)} -- {written(STORY[200:])}"
     told = new_parts(await asked(text))
-    (part,) = told["parts"][:1]
+    (part,) = told.parts[:1]
     assert text[part["start"] : part["end"]] == part["text"]
     true = text.index(written(NEWS))
     assert abs(part["start"] - true) <= 40
     assert abs(part["end"] - true - len(written(NEWS))) <= 40
-    assert [source.id for source in told["sources"]] == ["story"]
+    assert [source.id for source in told.sources] == ["story"]
+    assert told.novel is not None
     lines = list(part_lines(told))
-    assert lines[0] == f"draft: +{told['novel'].value} new, the rest is in story"
+    assert lines[0] == f"draft: +{told.novel.value} new, the rest is in story"
     assert lines[1].startswith(f"  {part['start']}-{part['end']}  ")
-    assert len(lines) == 1 + len(told["parts"])
+    assert len(lines) == 1 + len(told.parts)
 
 
 async def test_nothing_is_new_in_a_copy_and_all_in_another_text() -> None:
     copy = new_parts(await asked(written(STORY)))
-    assert (copy["parts"], copy["redundant"]) == ([], True)
+    assert (copy.parts, copy.redundant) == ((), True)
     other = new_parts(await asked(written(words(3, 200))))
-    assert [(part["start"], part["end"]) for part in other["parts"]] == [(0, len(written(words(3, 200))))]
+    assert [(part["start"], part["end"]) for part in other.parts] == [(0, len(written(words(3, 200))))]

@@ -1,0 +1,167 @@
+"""Say what became of a pair of documents: its event, or what kept it from being told."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nearstream.schemas.documents.event_id import event_id
+from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
+from nearstream.streams.matching.counterpart import COVERED_FROM, Compared
+from nearstream.streams.relations.conditions import Comparison, nearest
+from nearstream.streams.relations.describe import document_state
+from nearstream.streams.relations.rules import TOO_SHORT
+from nearstream.workers.operations.explaining import Explained
+from nearstream.workers.pipeline.deployment import Deployment
+
+
+class Tier(StrEnum):
+    """What can lose a pair, in the order in which it is asked."""
+
+    NOT_LIVE = "not_live"
+    OTHER_SCHEME = "other_scheme"
+    OTHER_COLLECTION = "other_collection"
+    TOO_SHORT = "too_short"
+    NO_SHARED_KEY = "no_shared_key"
+    REPRESENTED = "represented"
+    FULL_BUCKET = "full_bucket"
+    CANDIDATE_CAP = "candidate_cap"
+    NO_RULE = "no_rule"
+    COMMON_TEXT = "common_text"
+    NOT_SENT = "relation_not_sent"
+    FAMILY = "family_was_told"
+    RELATED = "related"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The first tier that lost a pair, or `related`."""
+
+    tier: Tier
+    reason: str  # what happened there, with the number and the bound
+    event_id: str = ""  # of the event of the pair
+    is_sent: bool | None = None  # None: not known, because not both documents were matched
+
+
+def outcome(deployment: Deployment, explained: Explained) -> Outcome:
+    """Return the first tier that lost a pair, or its event."""
+    compared, stored = explained.compared, explained.stored
+    if stored is not None and stored.is_sent and compared is not None:
+        return _related(compared, is_sent=True)
+    for lost in (*_before_comparison(deployment, explained), *_in_the_index(explained)):
+        return lost
+    if compared is None:
+        return Outcome(Tier.OTHER_SCHEME, f"the scheme of these settings is {deployment.scheme.name}")
+    return _after_comparison(deployment, explained, compared)
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return a number against its bound, as `shared 0.05 >= 0.09 (order_free_min)`."""
+    return f"{comparison.number} {comparison.value:.4g} {comparison.sign} {comparison.bound:g} ({comparison.threshold})"
+
+
+def _before_comparison(deployment: Deployment, explained: Explained) -> Iterator[Outcome]:
+    """Yield what keeps a pair from being compared at all."""
+    sides = (explained.earlier, explained.later)
+    for side in sides:
+        if side.inspected is not None and side.inspected.status != "live":
+            reason = f": {side.inspected.reason}" if side.inspected.reason else ""
+            yield Outcome(Tier.NOT_LIVE, f"{side.name} is {side.inspected.status}{reason}")
+    signatures = [side.signature for side in sides if side.signature is not None]
+    yield from _misfits(deployment.scheme.name, signatures)
+    if explained.compared is not None and explained.compared.rule is TOO_SHORT:
+        yield Outcome(Tier.TOO_SHORT, _short(signatures, explained.compared.estimate.fewer_words))
+
+
+def _short(signatures: Sequence[Signature], fewer_words: int) -> str:
+    """Return how short the shorter text is. One without spaces is measured in bytes."""
+    if short := [each.n_bytes for each in signatures if each.spaceless and each.n_bytes < MIN_SPACELESS_BYTES]:
+        return f"the shorter has no spaces and {min(short)} bytes, {MIN_SPACELESS_BYTES} expected"
+    return f"the shorter has {fewer_words} words, {MIN_WORDS} expected"
+
+
+def _misfits(scheme: str, signatures: Sequence[Signature]) -> Iterator[Outcome]:
+    for signature in signatures:
+        if signature.scheme != scheme:
+            yield Outcome(Tier.OTHER_SCHEME, f"{signature.id} has {signature.scheme}, not {scheme}")
+    collections = sorted({signature.collection for signature in signatures})
+    if len(collections) > 1:
+        yield Outcome(Tier.OTHER_COLLECTION, f"one is in {collections[0]}, the other in {collections[1]}")
+    for signature in signatures:
+        if not signature.n_bytes:
+            yield Outcome(Tier.TOO_SHORT, f"{signature.id} has no words")
+
+
+def _in_the_index(explained: Explained) -> Iterator[Outcome]:
+    """Yield what loses a pair before it is compared."""
+    meeting, compared = explained.meeting, explained.compared
+    if explained.stored is not None or meeting is None or compared is None:
+        return
+    keys = compared.pair.keys
+    if not (meeting.digest or meeting.lineage or keys.bands or keys.anchors):
+        value, low, high = meeting.chance
+        yield Outcome(
+            Tier.NO_SHARED_KEY,
+            f"0 of {keys.bands_of} bands and 0 of {min(keys.anchors_newer, keys.anchors_older)} anchors shared; at "
+            f"resemblance {compared.estimate.resemblance.value:.2f} the chance to share a band is {value:.3f} "
+            f"({low:.3f}-{high:.3f})",
+        )
+    if meeting.buckets and not any(bucket.holds for bucket in meeting.buckets):
+        yield _not_in_bucket(explained)
+    elif meeting.looked_up is not None and not meeting.is_candidate:
+        yield Outcome(
+            Tier.CANDIDATE_CAP,
+            f"{meeting.looked_up} others rank before it: they share more or rarer keys, or stand for its family",
+        )
+
+
+def _not_in_bucket(explained: Explained) -> Outcome:
+    earlier, buckets = explained.earlier, explained.meeting.buckets if explained.meeting else ()
+    hot = [bucket for bucket in buckets if bucket.is_hot]
+    family = earlier.state.family if earlier.state else None
+    if hot or family is None:
+        fullest = max(hot or buckets, key=lambda bucket: bucket.entries)
+        return Outcome(
+            Tier.FULL_BUCKET,
+            f"of {len(buckets)} shared buckets {len(hot)} are full, and none holds {earlier.name}; "
+            f"the fullest has {fullest.entries} of {fullest.cap}",
+        )
+    return Outcome(
+        Tier.REPRESENTED,
+        f"{earlier.name} is a copy: the representative of its family is in the {len(buckets)} shared buckets instead",
+    )
+
+
+def _after_comparison(deployment: Deployment, explained: Explained, compared: Compared) -> Outcome:
+    relation, own_id = compared.relation, event_id_of(compared)
+    if relation == "unrelated":
+        rule = nearest(compared.estimate, deployment.thresholds)
+        lacks = "; ".join(comparison_text(each) for each in rule.failing)
+        return Outcome(Tier.NO_RULE, f"{rule.rule.name} ({rule.rule.relation}) is nearest, which needs {lacks}")
+    if relation not in deployment.settings.relations.split():
+        return Outcome(Tier.NOT_SENT, f"{relation} is not in NEARSTREAM_RELATIONS", own_id, is_sent=False)
+    told = f"{relation}, by {compared.rule.name}"
+    if compared.is_common_text:
+        share = compared.estimate.containment_shorter.value
+        inside = f"{share:.2f} of the shorter is in the other ({COVERED_FROM:.2f})"
+        reason = f"{told}: many documents have by now what both share, and {inside}"
+        return Outcome(Tier.COMMON_TEXT, reason, own_id, is_sent=False)
+    later = explained.later.state
+    if later is None or explained.earlier.state is None:
+        return _related(compared, is_sent=None)
+    arrived = f"{told}: {later.reports} events were sent when {explained.later.name} arrived"
+    if later.reports or (later.family and later.family.ordinal > 1):
+        return Outcome(Tier.FAMILY, f"{arrived}, one for each other family", own_id, is_sent=False)
+    return Outcome(Tier.RELATED, f"{arrived}; index or settings were others then", own_id, is_sent=False)
+
+
+def event_id_of(compared: Compared) -> str:
+    """Return the id of the event of a pair, empty if it is unrelated."""
+    pair = compared.pair
+    if compared.relation == "unrelated":
+        return ""
+    return event_id(compared.relation, document_state(pair.older), document_state(pair.newer), pair.newer.scheme)
+
+
+def _related(compared: Compared, *, is_sent: bool | None) -> Outcome:
+    return Outcome(Tier.RELATED, f"{compared.relation}, by {compared.rule.name}", event_id_of(compared), is_sent)

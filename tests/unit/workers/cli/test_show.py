@@ -1,0 +1,177 @@
+"""What `show` says of one document, as lines and in JSON."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
+from nearstream.streams.store.store import Position
+from nearstream.workers.cli.show import document_lines, document_report
+from nearstream.workers.operations.inspection import DocumentStatus, Inspected
+from nearstream.workers.redis.reading.document_facts import (
+    BucketFacts,
+    MemberFacts,
+    StateFacts,
+)
+
+DAY_MS = 86_400_000
+NOW_MS = 1_700_000_000_000
+OBSERVED = "2023-11-14T22:13:20+00:00"
+SIGNATURE = Signature(
+    "s", "default", "a", b"\1" * 16, b"\1" * 16, NOW_MS, 40, 38, 7, 3, False, b"", 16, b"", b"", b"",
+    lineage="of\na", url="https://a.example", origin=Origin("documents", 2, 9), degraded=("charset_replaced",),
+)  # fmt: skip
+FAMILY = FamilyFacts("fa" * 16, 5, 111, 120, NOW_MS, NOW_MS, (1, 2, 3), "default/o")
+MEMBER = MemberFacts(5, 37, FAMILY)
+PAIRS = tuple(
+    Pair(number, number, relation, is_sent, False, KeyMatch(1, 1))
+    for number, relation, is_sent in ((5, "near_duplicate", True), (4, "version", True), (3, "overlap", False))
+)
+END_MS = NOW_MS + 2 * DAY_MS + 3_600_000
+CURRENT = StateFacts(111, Position(3, 17), SIGNATURE, NOW_MS, 0, True, MEMBER, PAIRS, False, END_MS, 300)
+FORMER = StateFacts(57, Position(3, 8), SIGNATURE, NOW_MS, 111, True, None, (), True, None, 290)
+BUCKETS = (
+    BucketFacts("digest", "d" * 16, 1, 12),
+    BucketFacts("band", "b" * 16, 12, 12),
+    BucketFacts("band", "c" * 16, 2, 12),
+    BucketFacts("anchor", "a" * 16, 4, 50, holds=False),
+)
+
+
+def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
+    told = list(document_lines(_inspected((CURRENT, FORMER)), NOW_MS))
+    assert told == [
+        "default/a\\u000a: live, expires in 2 d 1 h (2023-11-16T23:13:20+00:00)",
+        "scheme           s",
+        f"observed         {OBSERVED}",
+        "size             38 characters, 7 words, 40 bytes",
+        "lineage          of\\u000aa",
+        "url              https://a.example",
+        "origin           documents 2 offset 9",
+        "degraded         charset_replaced",
+        f"family           {'fa' * 16}, no. 37, 120 live",
+        "                 founded by default/o, represented by this state",
+        "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week",
+        "states             number  version                     signature         bytes  events  observed",
+        f"                      111  0101010101010101  live      3 offset 17         300       2  {OBSERVED}",
+        f"                       57  0101010101010101  expired   3 offset 8          290       0  {OBSERVED}",
+        "buckets          digest   1 with 1, of at most 12",
+        "                 band     1 with 2, 1 with 12, of at most 12",
+        "                 anchor   1 with 4, of at most 50",
+        "  HOT            band     bbbbbbbbbbbbbbbb: 12 of 12",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("member", "told"),
+    [
+        (None, ["family           its own"]),
+        (MemberFacts(57, 1, None), ["family           its own, without copies"]),
+        (MemberFacts(5, 0, None), ["family           founded by number 5, not joined yet"]),
+        (
+            MemberFacts(5, 0, FAMILY),
+            [
+                f"family           {'fa' * 16}, not joined yet, 120 live",
+                "                 founded by default/o, represented by this state",
+                "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week",
+            ],
+        ),
+        (
+            MemberFacts(111, 1, replace(FAMILY, number=111, representative=4)),
+            [
+                f"family           {'fa' * 16}, no. 1, 120 live",
+                "                 founded by this state, represented by number 4",
+                "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week",
+            ],
+        ),
+        (
+            replace(MEMBER, facts=replace(FAMILY, founder="", representative=0)),
+            [
+                f"family           {'fa' * 16}, no. 37, 120 live",
+                "                 founded by number 5, represented by nobody",
+                "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week",
+            ],
+        ),
+    ],
+)
+def test_the_place_in_a_family_is_told(member: MemberFacts | None, told: list[str]) -> None:
+    lines = list(document_lines(_inspected((replace(CURRENT, family=member),)), NOW_MS))
+    assert lines[lines.index("degraded         charset_replaced") + 1 :][: len(told)] == told
+    assert lines[lines.index("degraded         charset_replaced") + 1 + len(told)].startswith("states    ")
+
+
+def test_a_state_that_is_not_decided_yet_is_told() -> None:
+    undecided = replace(CURRENT, decided=False, family=None, pairs=())
+    assert "family           not decided yet" in document_lines(_inspected((undecided,)), NOW_MS)
+
+
+def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
+    inspected = Inspected("default/a", DocumentStatus.REMOVED, "by partition 3", "s")
+    assert list(document_lines(inspected, NOW_MS)) == [
+        "default/a: removed",
+        "                 by partition 3",
+        "scheme           s",
+    ]
+
+
+def test_a_document_has_these_fields_in_json() -> None:
+    told = json.loads(msgspec.json.encode(document_report(_inspected((CURRENT, FORMER)))))
+    assert {name: value for name, value in told.items() if name not in ("states", "buckets")} == {
+        "document_key": "default/a\n",
+        "status": "live",
+        "reason": "",
+        "scheme": "s",
+    }
+    assert told["buckets"][3] == {"kind": "anchor", "key": "a" * 16, "entries": 4, "cap": 50, "holds": False}
+    current, former = told["states"]
+    assert (current.pop("signature"), current) == (
+        {
+            "version": "01" * 8,
+            "observed_at_ms": NOW_MS,
+            "origin": {"topic": "documents", "partition": 2, "offset": 9},
+            "lineage": "of\na",
+            "url": "https://a.example",
+            "source": None,
+            "labels": {},
+            "characters": 38,
+            "words": 7,
+            "n_bytes": 40,
+            "degraded": ["charset_replaced"],
+        },
+        {
+            "number": 111,
+            "status": "live",
+            "position": {"partition": 3, "offset": 17},
+            "registered_at_ms": NOW_MS,
+            "superseded_by": 0,
+            "decided": True,
+            "family": {
+                "number": 5,
+                "ordinal": 37,
+                "id": "fa" * 16,
+                "founder": "default/o",
+                "representative": 111,
+                "size": 120,
+                "first_seen": "2023-11-14T22:13:20Z",
+                "last_joined": "2023-11-14T22:13:20Z",
+                "joined": {"hour": 1, "day": 2, "week": 3},
+            },
+            "pairs": [
+                {"number": 5, "relation": "near_duplicate", "sent": True},
+                {"number": 4, "relation": "version", "sent": True},
+                {"number": 3, "relation": "overlap", "sent": False},
+            ],
+            "expired": False,
+            "expires_at_ms": END_MS,
+            "record_bytes": 300,
+        },
+    )
+    assert (former["status"], former["family"], former["expires_at_ms"]) == ("expired", None, None)
+
+
+def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
+    return Inspected("default/a\n", DocumentStatus.LIVE, "", "s", states, BUCKETS)
