@@ -36,5 +36,5 @@ async def test_f01_f42_workers_killed_in_a_storm_of_copies_lose_nothing_and_leav
         pairs = [event for event in await run.deployment.events() if not isinstance(event, Retraction)]
         storm_events = {each.event_id for each in pairs if each.newer.id.startswith(f"storm-{seed + 1}")}
         assert len(storm_events) <= EVENTS_A_COPY * copies
-        listed = await asyncio.to_thread(run.deployment.run, "families", "--top", "1", "--json")
-        assert json.loads(listed.stdout.splitlines()[0])["size"] == copies
+        listed = await asyncio.to_thread(run.deployment.run, "stats", "--top", "1", "--json")
+        assert json.loads(listed.stdout)["top"][0]["size"] == copies

@@ -60,7 +60,7 @@ async def test_f40_a_signer_that_wakes_after_the_removal_brings_nothing_back(
                     await deployment.drained()
             finally:
                 os.kill(frozen.pid, signal.SIGCONT)
-        assert json.loads(deployment.run("inspect", "x", "--json").stdout)["status"] == "removed"
+        assert json.loads(deployment.run("show", "x", "--json").stdout)["status"] == "removed"
         events = await deployment.events()
         assert {event.document_id for event in events if isinstance(event, Retraction)} == {"x"}
         assert [event for event in events if not isinstance(event, Retraction)] == []

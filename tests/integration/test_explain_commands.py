@@ -1,4 +1,4 @@
-"""`explain` and `why-not` on documents of a real index."""
+"""What became of a pair of documents, as `show` says of a real index."""
 
 from pathlib import Path
 from random import Random
@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.verdicts.events import RELATIONS, Retraction
 from nearstream.workers.operations.explaining import explain
-from nearstream.workers.operations.lost_pair import Loss, Tier, first_loss
+from nearstream.workers.operations.outcome import Outcome, Tier, outcome
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.inspect import inspect_document
@@ -42,10 +42,10 @@ def family() -> list[tuple[str, str]]:
     ]
 
 
-async def lost(deployment: LocalDeployment, later: str, earlier: str, **changed: str) -> Loss:
+async def lost(deployment: LocalDeployment, later: str, earlier: str, **changed: str) -> Outcome:
     with_settings = Deployment.of(deployment.changed(**changed).settings)
     explained = await explain(with_settings, (later, earlier), "default", 10.0, quiet=True)
-    return first_loss(with_settings, explained)
+    return outcome(with_settings, explained)
 
 
 async def in_order(deployment: LocalDeployment, count: int) -> list[str]:
@@ -59,7 +59,7 @@ async def in_order(deployment: LocalDeployment, count: int) -> list[str]:
     return sorted(places, key=places.__getitem__)
 
 
-async def test_why_not_names_the_tier_that_lost_the_pair(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_the_outcome_names_the_tier_that_lost_the_pair(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
             for name, text in family():

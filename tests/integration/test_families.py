@@ -14,9 +14,9 @@ def _documents(deployment: LocalDeployment, texts: dict[str, str]) -> list[Produ
     return [ProducerRecord(topic, name.encode(), value, []) for name, value in contents]
 
 
-async def test_families_and_inspect_tell_the_family_of_a_document(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_stats_and_show_tell_the_family_of_a_document(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        empty = deployment.run("families")
+        empty = deployment.run("stats")
         assert empty.returncode == 78
         assert b"holds no index" in empty.stderr
         with deployment.worker():
@@ -28,7 +28,7 @@ async def test_families_and_inspect_tell_the_family_of_a_document(kafka: str, re
             await deployment.send(_documents(deployment, {"b1": TEXTS[1]}))
             await deployment.drained()
 
-        large, small = [json.loads(line) for line in deployment.run("families", "--json").stdout.splitlines()]
+        large, small = json.loads(deployment.run("stats", "--json").stdout)["top"]
         assert (large["founder"], large["size"], large["joined"]) == (
             "default/a0",
             4,
@@ -36,18 +36,18 @@ async def test_families_and_inspect_tell_the_family_of_a_document(kafka: str, re
         )
         assert (small["founder"], small["size"], small["joined"]["hour"]) == ("default/b0", 2, 1)
         verdicts = {verdict.id: verdict for verdict in await deployment.verdicts()}
-        assert {verdicts[name].family.id for name in ("a0", "a1", "a2", "a3")} == {large["family"]}
-        assert len(deployment.run("families", "--top", "1", "--json").stdout.splitlines()) == 1
-        plain = deployment.run("families", "--quiet")
+        assert {verdicts[name].family.id for name in ("a0", "a1", "a2", "a3")} == {large["id"]}
+        assert len(json.loads(deployment.run("stats", "--top", "1", "--json").stdout)["top"]) == 1
+        plain = deployment.run("stats", "--quiet")
         assert (plain.returncode, plain.stderr) == (0, b"")
         lines = plain.stdout.decode().splitlines()
-        assert lines[0] == "the largest families:"
+        assert lines[5] == "the largest families:"
         assert [line.split()[-1] for line in lines if "default/" in line] == ["default/a0", "default/b0"] * 2
 
-        told = json.loads(deployment.run("inspect", "a2", "--json").stdout)["states"][0]["family"]
-        assert (told["family"], told["ordinal"], told["size"]) == (large["family"], 3, 4)
-        assert f"family        {large['family']}, no. 3, 4 live" in deployment.run("inspect", "a2").stdout.decode()
-        assert "family        its own" in deployment.run("inspect", "alone").stdout.decode()
+        told = json.loads(deployment.run("show", "a2", "--json").stdout)["states"][0]["family"]
+        assert (told["id"], told["ordinal"], told["size"]) == (large["id"], 3, 4)
+        assert f"family           {large['family']}, no. 3, 4 live" in deployment.run("show", "a2").stdout.decode()
+        assert "family           its own" in deployment.run("show", "alone").stdout.decode()
 
 
 async def test_a_removal_leaves_the_family_and_its_founder_unnamed(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -56,10 +56,10 @@ async def test_a_removal_leaves_the_family_and_its_founder_unnamed(kafka: str, r
             for number in range(3):
                 await deployment.send(_documents(deployment, {f"a{number}": TEXTS[0]}))
                 await deployment.drained()
-            before = json.loads(deployment.run("families", "--json").stdout)
+            before = json.loads(deployment.run("stats", "--json").stdout)["top"][0]
             assert deployment.run("remove", "a0").returncode == 0
             await deployment.drained()
-            after = json.loads(deployment.run("families", "--json").stdout)
+            after = json.loads(deployment.run("stats", "--json").stdout)["top"][0]
         assert (before["founder"], before["size"]) == ("default/a0", 3)
-        assert (after["family"], after["founder"], after["size"]) == (before["family"], None, 2)
+        assert (after["id"], after["founder"], after["size"]) == (before["id"], None, 2)
         assert after["representative"] not in (None, before["representative"])

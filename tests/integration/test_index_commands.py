@@ -42,10 +42,10 @@ def _document(deployment: LocalDeployment, name: str, text: str | None, collecti
     return ProducerRecord(topic, name.encode(), None if text is None else json.dumps(content).encode(), headers)
 
 
-async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_show_tells_what_became_of_a_document(kafka: str, redis_url: str, tmp_path: Path) -> None:
     strange = "p\u202e one"
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        lost = deployment.run("inspect", "a")
+        lost = deployment.run("show", "a")
         assert lost.returncode == 78
         assert b"in Redis holds no index: check the value" in lost.stderr
         assert b"`nearstream doctor` says whether it is lost or not made yet" in lost.stderr
@@ -64,24 +64,24 @@ async def test_inspect_tells_what_became_of_a_document(kafka: str, redis_url: st
             await deployment.send([_document(deployment, "late", STANDARD)])
             await until(lambda: _signed(deployment, 7))
 
-        told = json.loads(deployment.run("inspect", "a", "--json").stdout)
-        assert (told["document"], told["status"], told["reason"]) == ("default/a", "live", "")
+        told = json.loads(deployment.run("show", "a", "--json").stdout)
+        assert (told["document_key"], told["status"], told["reason"]) == ("default/a", "live", "")
         assert [state["status"] for state in told["states"]] == ["live", "replaced"]
-        assert [state["lineage"] for state in told["states"]] == ["of a", "of a"]
-        assert told["states"][0]["events"] > 0
-        assert told["states"][0]["origin"]["topic"] == deployment.topic(DOCUMENTS)
+        assert [state["signature"]["lineage"] for state in told["states"]] == ["of a", "of a"]
+        assert any(pair["sent"] for pair in told["states"][0]["pairs"])
+        assert told["states"][0]["signature"]["origin"]["topic"] == deployment.topic(DOCUMENTS)
         kinds = [bucket["kind"] for bucket in told["buckets"]]
         assert kinds.count("band") == 4
         assert {bucket["entries"] for bucket in told["buckets"] if bucket["kind"] == "lineage"} == {2}
 
-        plain = deployment.run("inspect", strange)
+        plain = deployment.run("show", strange)
         assert plain.returncode == 0
         assert re.match(r"default/p\\u202e one: live, expires in (30 d|29 d 23 h) ", plain.stdout.decode())
-        assert "lineage       of p\\u202e one" in plain.stdout.decode()
+        assert "lineage          of p\\u202e one" in plain.stdout.decode()
         for name, code, standing in (("gone", 0, "removed"), ("late", 0, "waiting"), ("nobody", 1, "unknown")):
-            done = deployment.run("inspect", name)
+            done = deployment.run("show", name)
             assert (done.returncode, done.stdout.decode().splitlines()[0]) == (code, f"default/{name}: {standing}")
-        assert deployment.run("inspect", "a", "--collection", "other").returncode == 1
+        assert deployment.run("show", "a", "--collection", "other").returncode == 1
 
 
 async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_stats_tell_how_full_the_index_is(kafka: str, redis_url: str, tmp_
         assert whole["redis_used_bytes"] > whole["memory_bytes"] > 0
         lines = deployment.run("stats", "--internals").stdout.decode().splitlines()
         assert lines[0] == f"{deployment.settings.namespace}, scheme {told['scheme']}: ready"
-        assert "documents     40 live" in lines
+        assert "documents        40 live" in lines
         nowhere = replace(deployment, environment=deployment.environment | {"NEARSTREAM_REDIS": "redis://127.0.0.1:1"})
         assert nowhere.run("stats").returncode == 69
 
@@ -270,7 +270,7 @@ async def _run_over_slots(deployment: LocalDeployment, slots: int) -> None:
     told = [json.loads(line) for line in deployment.run("stats", "--json", "--internals").stdout.splitlines()]
     assert [each["slot"] for each in told] == list(range(slots))
     assert sum(each["documents"] for each in told) == 60 + 24
-    assert json.loads(deployment.run("inspect", "1-c3", "--collection", "c3", "--json").stdout)["status"] == "live"
+    assert json.loads(deployment.run("show", "1-c3", "--collection", "c3", "--json").stdout)["status"] == "live"
     assert b"index     ready" in deployment.run("doctor").stdout
     assert [line["index"] for line in _list(deployment)] == ["ready"]
 

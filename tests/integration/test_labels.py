@@ -125,9 +125,9 @@ async def test_an_unknown_id_is_refused_and_members_are_listed_and_labelled_by_t
             assert ({first["id"], second["id"]}, answer["next"]) == ({NAME, "b/c"}, None)
             for query, code in (("", 404), ("?limit=0", 400), ("?limit=1001", 400), ("?before=1", 400)):
                 assert (await api.send("GET", f"/v1/families/nobody/members{query}"))[0] == code
-            shown = local.run("families", "members", "b/c", "--json")
+            shown = local.run("show", "b/c", "--members", "--json")
             assert [json.loads(line)["id"] for line in shown.stdout.splitlines()] == [first["id"], second["id"]]
-            assert local.run("families", "members", "nobody").returncode == 1
+            assert local.run("show", "nobody", "--members").returncode == 1
 
             new = tmp_path / "new.txt"
             new.write_text(OTHER)

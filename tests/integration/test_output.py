@@ -75,17 +75,15 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         ["topics", "check"],
         ["tail", "--from-start", "--until-end"],
         ["lag"],
-        ["inspect", ID],
-        ["explain", f"id:{ID}", f"id:{ID}2"],
-        ["why-not", f"id:{ID}", f"id:{ID}3"],
+        ["show", ID],
+        ["show", ID, "--members"],
+        ["show", f"id:{ID}", f"id:{ID}2"],
         ["check", path],
+        ["check", path, "--novel"],
         ["audit", "recall"],
         ["audit", "precision"],
         ["remove", f"{ID}4"],
         ["stats"],
-        ["families"],
-        ["families", "members", ID],
-        ["novel", path],
         ["index", "list"],
         ["dlq", "list"],
         ["dlq", "list", "--each"],
@@ -98,12 +96,12 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["scan", str(folder)]
     yield ["compare", path, path]
     yield ["sign", str(folder / ARGUMENT)]
-    yield ["explain", path, str(folder / ARGUMENT)]
+    yield ["show", path, str(folder / ARGUMENT)]
     yield ["produce", path]
     yield ["produce", str(folder / ARGUMENT)]
     yield ["worker", ARGUMENT]
     yield ["rebuild"]
-    yield ["inspect", f"{ID}3"]
+    yield ["show", f"{ID}3"]
     yield ["index", "build"]
     yield ["index", "switch", ARGUMENT]
     yield ["index", "drop", ARGUMENT]
@@ -118,7 +116,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["lag", "--timeout", ARGUMENT]
     yield ["tail", "--since", ARGUMENT]
     yield [ARGUMENT]
-    yield ["inspect", ID, ARGUMENT]
+    yield ["lag", ID, ARGUMENT]
 
 
 def printed(done: subprocess.CompletedProcess[bytes]) -> list[str]:
@@ -160,6 +158,6 @@ async def test_hostile_values_are_printed_as_json_that_holds_them(hostile: Local
     assert {row["older"]["url"] for row in found} == {f"https://a.example/{HOSTILE}"}
     assert HOSTILE[:64] in {row["rule"] for row in found}
     assert [row["type"] for row in rows].count("unknown_record") == 3
-    told = json.loads(hostile.run("inspect", ID, "--json").stdout)
-    assert told["document"] == f"default/{ID}"
-    assert told["states"][0]["lineage"] == f"of {ID}"
+    told = json.loads(hostile.run("show", ID, "--json").stdout)
+    assert told["document_key"] == f"default/{ID}"
+    assert told["states"][0]["signature"]["lineage"] == f"of {ID}"

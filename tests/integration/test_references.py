@@ -82,7 +82,7 @@ async def test_commands_compare_files_with_the_references(kafka: str, redis_url:
         (answer,) = map(json.loads, shown.splitlines())
         assert [each["id"] for each in answer["references"]] == ["good-1"]
         for against, parts in (("bad", [f"{OWN} {KNOWN}"]), ("good", [OWN])):
-            told = deployment.run("novel", str(path), "--json", "--against", against)
+            told = deployment.run("check", "--novel", str(path), "--json", "--against", against)
             (found,) = map(json.loads, told.stdout.splitlines())
             texts = [part["text"].strip() for part in found["parts"]]
             assert texts == parts, found

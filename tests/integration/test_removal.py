@@ -18,7 +18,7 @@ def _page(number: int, **fields: str) -> dict[str, str]:
 
 
 def _statuses(deployment: Deployment, names: list[str]) -> list[str]:
-    return [json.loads(deployment.run("inspect", name, "--json").stdout)["status"] for name in names]
+    return [json.loads(deployment.run("show", name, "--json").stdout)["status"] for name in names]
 
 
 async def _send(deployment: Deployment, *sent: tuple[str, str | None]) -> None:

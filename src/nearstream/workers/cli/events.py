@@ -214,10 +214,7 @@ def _verdict_details(verdict: DocumentVerdict, distance_exact: int | None) -> It
         yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
     if distance_exact is not None:
         yield f", distance {distance_exact} (exact)"
-    if verdict.family.ordinal > 1:
-        yield f", no. {verdict.family.ordinal} of its family"
-    if verdict.family.sites > 1:
-        yield f" on {verdict.family.sites} sites"
+    yield from _family_details(verdict)
     if distance_exact is None and not isinstance(verdict.distance, UnsetType) and not is_equal:
         yield f", distance {verdict.distance.value}"
     founder = verdict.family.founder
@@ -225,6 +222,13 @@ def _verdict_details(verdict: DocumentVerdict, distance_exact: int | None) -> It
         yield f", founded by {escaped(founder.id)}"
     for reason in verdict.degraded:
         yield f", degraded: {escaped(reason)}"
+
+
+def _family_details(verdict: DocumentVerdict) -> Iterator[str]:
+    if verdict.family.ordinal > 1:
+        yield f", no. {verdict.family.ordinal} of its family"
+    if verdict.family.sites > 1:
+        yield f" on {verdict.family.sites} sites"
 
 
 def sentence(start: str, one: str, verb: str, other: str) -> str:

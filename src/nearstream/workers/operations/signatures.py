@@ -153,6 +153,4 @@ def mismatch(expected: str, found: str) -> str:
             f"signed with the hash key {keys[1][0][1:9]}, expected {keys[0][0][1:9]}: sign with the same"
             " NEARSTREAM_HASH_KEY"
         )
-    return (
-        f"signed with the scheme {found}, expected {expected}: sign with the same NEARSTREAM_SCHEME, _BANDS and _ROWS"
-    )
+    return f"signed with the scheme {found}, expected {expected}: sign with the same NEARSTREAM_SCHEME"

@@ -270,7 +270,7 @@ def test_s17_no_command_prints_a_secret_even_if_it_is_wrong(variables: dict[str,
         assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("arguments", [["\x1b[31m\u2028"], ["show", "a", "\x9b\u202e"], ["tail", "--since", "\x1b"]])
+@pytest.mark.parametrize("arguments", [["\x1b[31m\u2028"], ["lag", "a", "\x9b\u202e"], ["tail", "--since", "\x1b"]])
 def test_s16_a_usage_error_escapes_the_arguments(arguments: list[str]) -> None:
     done = _run(*arguments)
     told = done.stderr.decode().split("\n")
