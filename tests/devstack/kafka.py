@@ -21,9 +21,8 @@ from tests.devstack.server import LocalServer, StackUnavailableError, free_ports
 KAFKA_VERSION = "4.1.1"
 JAVA_AT_LEAST = 17
 # A broker that lives for minutes never gets back what the optimizing compiler costs: without it, a broker starts with
-# half of the CPU time. Benchmarks use FULL_SPEED.
+# half of the CPU time.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-FULL_SPEED = ("-XX:+UseG1GC",)
 _CLASSES = "classes.jsa"
 _ARCHIVE_SECONDS = 120.0
 POM = Path(__file__).with_name("kafka.pom.xml")
