@@ -97,10 +97,13 @@ def test_frames_are_measured(capsys: pytest.CaptureFixture[str], monkeypatch: py
 @pytest.mark.parametrize(
     "command",
     [
-        ("benchmarks.index", "--documents", "64", "--stream", "crawl"),
-        ("benchmarks.scale", "--documents", "96", "--slots", "2", "--workers", "1"),
+        ("benchmarks.index", "--documents", "64", "--stream", "mail"),
         ("benchmarks.speed.comparing", *CORPUS, "--documents", "9", "--least", "1", "--repeats", "1"),
-        *[("benchmarks.speed.signing", "--engines", NAME, "--sizes", "en-1", "--repeats", "1", "--trials", "9")],
+        ("benchmarks.speed.signing", "--engines", NAME, "--sizes", "en-1", "--repeats", "1", "--trials", "9"),
+        pytest.param(("benchmarks.scale", "--documents", "96", "--slots", "2"), marks=pytest.mark.foreign),
+        pytest.param(
+            ("benchmarks.check", "--documents", "20", "--rate", "5", "--seconds", "2"), marks=pytest.mark.foreign
+        ),
     ],
     ids=lambda command: command[0],
 )
