@@ -1,42 +1,33 @@
-"""Fuzz the C twin for a long time, started by hand: python -m tests.fuzz_native --seconds 600."""
+"""Fuzz the C code for a long time, started by hand: python -m tests.fuzz_native --seconds 600."""
 
 import argparse
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from random import Random
 from time import monotonic
 
 from nearstream.schemas.documents.document import Document
-from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import compare_native, compare_numpy, fields_of
-from nearstream.streams.estimates.distance import PACKED_COSTS
-from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
+from nearstream.streams.estimates import comparing
+from nearstream.streams.estimates.comparing import fields_of, reach_table, unrelated_costs
+from nearstream.streams.estimates.covering import cover
+from nearstream.streams.estimates.passages import common_text
+from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import native
-from nearstream.streams.signing import packed_fields
-from nearstream.streams.signing.native_backend import packed_context
-from nearstream.streams.signing.native_unicode import unicode_tables
+from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import LABELS, preset
-from nearstream.streams.signing.signer import Signer
-from nearstream.streams.signing.signs import found_slowly
-from nearstream.streams.signing.small_keys import small_keys_slowly
-from nearstream.streams.store.patching import patch_slowly, patched
-from nearstream.streams.store.text_part import pack_text, unpack_text_slowly
-from nearstream.workers.redis.store.entries import pack_natively, pack_slowly
+from nearstream.streams.store.patching import patched
+from nearstream.streams.store.text_part import pack_text
+from nearstream.workers.redis.store.entries import pack_entries
+from tests.reference import covering, entries, packed_fields, passages, patching, signs, text_part
+from tests.reference import estimate as estimates
+from tests.reference.signing import PUBLIC, signers
 from tests.support.compared import made_up
 from tests.support.entered import made_up as made_up_entries
-from tests.support.implementations import PUBLIC, signer_of
 from tests.support.texts import MARKS, RANGES
 
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 _TABLE = 256  # the first numbers of a context are hashes, for which any value is valid
-
-
-@cache
-def signers(label: str) -> tuple[Signer, Signer]:
-    """Return a signer in numpy and its twin in C."""
-    return signer_of("numpy", label), signer_of("native", label)
 
 
 def any_text(random: Random) -> str:
@@ -52,62 +43,65 @@ def any_text(random: Random) -> str:
 
 
 def compare(random: Random) -> None:
-    """Sign a random text with both twins.
+    """Sign a random text as the reference does.
 
     Raises:
         AssertionError: The signatures differ.
     """
     text, label = any_text(random), random.choice(LABELS)
     raw = text.encode("utf-8", "surrogatepass")
-    assert native.signs(raw).decode() == found_slowly(text), f"the twins find other signs in {text!r}"
+    assert native.signs(raw).decode() == signs.found(text), f"other signs found in {text!r}"
     document = Document(id="x", text=text, observed_at=SEEN)
-    slow, fast = (signer.sign(document) for signer in signers(label))
-    assert fast == slow, f"{label}: the twins differ on {text!r}"
+    expected, found = (signer.sign(document) for signer in signers(label))
+    assert found == expected, f"{label}: another signature of {text!r}"
 
 
 def meet(random: Random) -> None:
-    """Compare a random text and a copy in pieces with both twins.
+    """Compare a random text and a copy in pieces as the reference does.
 
     Raises:
-        AssertionError: The twins find different common parts.
+        AssertionError: Another estimate is found.
     """
     text, signer = any_text(random), signers(random.choice(LABELS))[1]
     places = [random.randint(0, len(text)) for _ in range(6)]
     copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
     both = [signer.sign(Document(id="x", text=each, observed_at=SEEN)) for each in (text, copy)]
     if all(each.n_bytes for each in both):
-        found = compare_native(both[0], both[1:])
-        assert found == compare_numpy(both[0], both[1:]), f"the twins differ on {text!r} and {copy!r}"
+        found = comparing.compare(both[0], both[1:])
+        assert found == [estimates.estimate(*both)], f"another estimate of {text!r} and {copy!r}"
 
 
 def estimate(random: Random) -> None:
-    """Compare made-up signatures with both twins, and records of the index with bytes that are not valid.
+    """Compare made-up signatures as the reference does, and records of the index with bytes that are not valid.
 
     Raises:
-        AssertionError: The twins estimate different numbers.
+        AssertionError: Other numbers are estimated.
     """
     kinds, is_split = random.choice((2, 40, 1 << 19)), random.random() < 0.5
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 400))] for _ in range(3)]
     arriving, *others = (made_up(random, parts, is_split=is_split) for _ in range(6))
-    documents = others
-    assert compare_native(arriving, documents) == compare_numpy(arriving, documents), f"the twins differ on {others!r}"
-    places = common_text_native(arriving, others[0])
-    assert places == common_text_numpy(arriving, others[0]), f"the twins differ on {others[0]!r}"
+    expected = [estimates.estimate(arriving, other) for other in others]
+    assert comparing.compare(arriving, others) == expected, f"other estimates of {others!r}"
+    covers = [covering.cover(arriving, other) for other in others]
+    assert cover(arriving, others) == covers, f"other parts found in {others!r}"
+    places = common_text(arriving, others[0])
+    assert places == passages.common_text(arriving, others[0]), f"other places found in {others[0]!r}"
+    native.share_only_an_end(fields_of(arriving), fields_of(others[0]))
     packed = bytearray(pack_text(others[0]))
-    record = unpack_text_slowly(bytes(packed), 0)
-    assert native.unpack_text(bytes(packed), 0) == record, f"the twins differ on {packed!r}"
+    record = text_part.unpack_text(bytes(packed), 0)
+    assert native.unpack_text(bytes(packed), 0) == record, f"another text part read from {packed!r}"
     for _ in range(random.randint(1, 3)):
         packed[random.randrange(len(packed))] = random.getrandbits(8)
     with suppress(ValueError):
         text = (bytes(8), bytes(packed[: random.randint(0, len(packed))]), 0)
-        native.compare(fields_of(arriving), (text,), b"\0", reach_table, PACKED_COSTS)
+        native.compare(fields_of(arriving), (text,), b"\0", reach_table, unrelated_costs())
 
 
 def differ(random: Random) -> None:
     """Turn made-up text parts into others.
 
     Raises:
-        AssertionError: The twins return different patches, or one does not turn the one text part into the other.
+        AssertionError: Another patch is returned, or one does not turn the one text part into the other.
     """
     kinds = random.choice((2, 5, 256))
     other = bytes(random.choices(range(kinds), k=random.randint(0, 600)))
@@ -116,7 +110,7 @@ def differ(random: Random) -> None:
         start, end = sorted(random.choices(range(len(text) + 1), k=2))
         text[start : random.choice((start, end))] = random.choices(range(kinds), k=random.randint(0, 30))
     patch = native.patch(other, bytes(text))
-    assert patch == patch_slowly(other, bytes(text)), f"the twins differ on {other!r} and {text!r}"
+    assert patch == patching.patch(other, bytes(text)), f"another patch from {other!r} to {text!r}"
     assert patched(other, patch) == text or not text, f"{patch!r} is no patch from {other!r} to {text!r}"
 
 
@@ -124,37 +118,36 @@ def enter(random: Random) -> None:
     """Pack made-up entries, some of them damaged.
 
     Raises:
-        AssertionError: The twins differ.
+        AssertionError: Something differs.
     """
     layout, batch = made_up_entries(random)
-    packed = pack_slowly(layout, b"{x:0}", batch)
-    assert pack_natively(layout, b"{x:0}", batch) == packed, f"the twins differ on {batch!r}"
+    packed = entries.pack_entries(layout, b"{x:0}", batch)
+    assert pack_entries(layout, b"{x:0}", batch) == packed, f"{batch!r} packed in another way"
     damaged = [entry._replace(keys=random.randbytes(random.randint(0, 40))) for entry in batch]
     with suppress(ValueError):
-        pack_natively(layout, b"{x:0}", damaged)
+        pack_entries(layout, b"{x:0}", damaged)
 
 
 def take_apart(random: Random) -> None:
-    """Read the packed fields of a random text, some of them damaged, with both twins.
+    """Read the packed fields of a random text, some of them damaged, as the reference does.
 
     Raises:
-        AssertionError: The twins differ.
+        AssertionError: Something differs.
     """
     label = random.choice(LABELS)
     signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
-    assert packed_fields.kept_parts(signature) == packed_fields.kept_parts_numpy(signature), (
-        f"{label}: the twins keep other bits"
-    )
+    kept = preset(label, PUBLIC).kept(signature)
+    assert (kept.sketch, kept.ld) == packed_fields.kept_parts(signature), f"{label}: other bits kept"
     keys = PUBLIC.permutation, random.randbytes(random.randint(0, 40)), signature.anchors, 8
-    assert native.small_keys(*keys) == small_keys_slowly(*keys), f"the twins find other keys of {keys!r}"
+    assert native.small_keys(*keys) == packed_fields.small_keys(*keys), f"other keys of {keys!r}"
     for packed in (signature.ld, signature.ld[random.randint(0, 9) :], random.randbytes(random.randint(0, 60))):
         results = []
-        for each in (native.words_end, packed_fields.words_end_numpy, native.ascends, packed_fields.ascends_numpy):
+        for each in (native.words_end, packed_fields.words_end, native.ascends, packed_fields.ascends):
             try:
                 results.append(each(packed))
             except ValueError:
                 results.append(None)
-        assert results[::2] == results[1::2], f"the twins differ on {packed!r}"
+        assert results[::2] == results[1::2], f"{packed!r} read in another way"
 
 
 def abuse(random: Random) -> None:
@@ -176,6 +169,8 @@ def abuse(random: Random) -> None:
         ):
             with suppress(ValueError):
                 native.sign(prepared, unicode_tables(), piece, 1 << 24)
+                native.shingles(prepared, unicode_tables(), piece, 1 << 24)
+                native.normal_form(unicode_tables(), piece, 30, 5)
 
 
 def main() -> None:
@@ -195,7 +190,7 @@ def main() -> None:
         take_apart(random)
         abuse(random)
         seed += 1
-    sys.stdout.write(f"{seed - chosen.seed} texts: the twins agree\n")
+    sys.stdout.write(f"{seed - chosen.seed} texts, all as in the reference\n")
 
 
 if __name__ == "__main__":

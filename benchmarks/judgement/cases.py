@@ -169,4 +169,4 @@ def couple(number: int, older: str, newer: str, place: str = "") -> Expected:
 
 def normal_form(text: str) -> str:
     """Return the normal form of a text."""
-    return normalize(text).data.tobytes().decode()
+    return normalize(text).data.decode()

@@ -31,7 +31,6 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.minhash import resemblance
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
@@ -63,7 +62,7 @@ def copies_found(spams: Sequence[Text], scheme: Scheme, *, with_names: bool) -> 
             text = personalised(spam.text, draw, with_names=with_names)
             signed.append(signer.sign(Document(id=f"{side} {spam.id}", text=text, observed_at=_START)))
     pairs = list(zip(*sides, strict=True))
-    alike = sum(resemblance(*pair) >= _RESEMBLANCE for pair in pairs)
+    alike = sum(estimate(*pair).sketch_resemblance >= _RESEMBLANCE for pair in pairs)
     return {
         "pairs": len(pairs),
         f"resemblance >= {_RESEMBLANCE}": share(alike, len(pairs)),

@@ -26,7 +26,7 @@ from benchmarks.entering import enter
 from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import compare_native
+from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.candidate import Candidate
@@ -93,9 +93,9 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
         estimates = compared(each.newcomer.signature, each.documents())
         return [first_rule(rule_of_texts(numbers), numbers).relation for numbers in estimates]
 
-    found = Counter(relation for each in arrived for relation in relations(each, compare_native))
+    found = Counter(relation for each in arrived for relation in relations(each, compare))
     comparisons = found.total()
-    in_c = best_us(lambda each: relations(each, compare_native), arrived, repeats) / comparisons
+    in_c = best_us(lambda each: relations(each, compare), arrived, repeats) / comparisons
     in_matcher = best_us(lambda each: compare_with(each.newcomer, each.candidates()), arrived, repeats)
     return {
         "processor": cpu(),

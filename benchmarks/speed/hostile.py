@@ -45,7 +45,7 @@ def hostile_rows(size: int, effort: Effort) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for name, text in hostile_texts(size).items():
         sent = len(text.encode("utf-8", "surrogatepass"))
-        normal = normalize(text).data.size
+        normal = len(normalize(text).data)
         us = timed(sign, [ours.document(text)], effort).us
         equal = _english_us(sign, max(sent, normal), effort)
         as_sent = equal if sent >= normal else _english_us(sign, sent, effort)

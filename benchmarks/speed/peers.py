@@ -11,7 +11,7 @@ import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.normalize import normal_forms
+from nearstream.streams.fingerprints.normalize import normalize
 
 SLOTS = 128
 _WORDS = re.compile(r"\w+")
@@ -138,7 +138,7 @@ def _bins(shingles: list[Any]) -> NDArray[np.int64]:
 
 
 def _forms(texts: list[str]) -> list[str]:
-    return [form.data.tobytes().decode() for form in normal_forms(texts)]
+    return [normalize(text).data.decode() for text in texts]
 
 
 RACED: dict[str, Callable[[], Digest]] = {"datasketch": datasketch, "rensa": rensa, "fastsketchlsh": fastsketchlsh}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.speed import ours, peers
-from nearstream.streams.fingerprints.minhash import resemblance
+from nearstream.streams.estimates.comparing import estimate
 
 SHINGLES = (20, 50, 200, 2_000)
 BANDS, ROWS = 25, 5
@@ -87,7 +87,7 @@ def of_ours() -> Sketcher:
     return Sketcher(
         lambda text: sign(ours.document(text)),
         lambda signature: np.frombuffer(signature.sketch, dtype="<u4").astype(np.int64),
-        resemblance,
+        lambda one, other: estimate(one, other).sketch_resemblance,
     )
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.fingerprints.case_folding import BASE, CODE_POINT, MARK, fold_table
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld_encoding import unpack_words
-from tests.support.implementations import each_implementation, signer_of
+from nearstream.streams.fingerprints.unicode_tables import BASE, CODE_POINT, MARK, fold_table
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
+from tests.reference.ld_encoding import unpack_words
 
 KEY = HashKey.public()
 TEXTS = {
@@ -65,9 +66,9 @@ COMPACT = {  # hash of the sketch, rate, symbols, hash of ld, gap bytes, their h
 FINE = ("e77dada2f03f2c6a", "de098abab78e5215", "0381b5f6b49839ef")
 
 
-def signed(text: str, implementation: str, label: str = "standard") -> Signature:
+def signed(text: str, label: str = "standard") -> Signature:
     document = Document(id="x", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
-    return signer_of(implementation, label).sign(document)
+    return Signer(preset(label, KEY), KEY).sign(document)
 
 
 def short_hash(data: bytes) -> str:
@@ -84,45 +85,39 @@ def test_the_public_key_derives_the_frozen_numbers() -> None:
     assert KEY.small_key(b"abc").hex() == "80296ffd1cd35ee4c20f792b31c5c2e3"
 
 
-@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_counts_and_digests_are_frozen(name: str, implementation: str) -> None:
-    s = signed(TEXTS[name], implementation)
+def test_the_counts_and_digests_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
     assert (s.n_bytes, s.characters, s.words, s.spaceless, s.digest[:8].hex()) == COUNTS[name]
 
 
-@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_sketches_are_frozen(name: str, implementation: str) -> None:
-    s = signed(TEXTS[name], implementation)
+def test_the_sketches_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
     assert (s.sketch[3::-1].hex(), short_hash(s.sketch)) == SKETCHES[name]
 
 
-@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_ld_signatures_are_frozen(name: str, implementation: str) -> None:
-    s = signed(TEXTS[name], implementation)
+def test_the_ld_signatures_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
     assert (s.rate, len(s.ld) // 4, s.ld[3::-1].hex(), short_hash(s.ld)) == LD[name]
 
 
-@each_implementation
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_anchors_are_frozen(name: str, implementation: str) -> None:
-    s = signed(TEXTS[name], implementation)
+def test_the_anchors_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name])
     assert (len(s.anchors) // 8, short_hash(s.anchors)) == ANCHORS[name]
 
 
-@each_implementation
 @pytest.mark.parametrize("name", COMPACT)
-def test_the_compact_signatures_are_frozen(name: str, implementation: str) -> None:
-    s = signed(TEXTS[name], implementation, "compact")
+def test_the_compact_signatures_are_frozen(name: str) -> None:
+    s = signed(TEXTS[name], "compact")
     ld = (s.rate, len(s.ld) // 2, short_hash(s.ld), len(s.gaps), short_hash(s.gaps))
     assert (short_hash(s.sketch), *ld, len(s.anchors) // 8, short_hash(s.anchors)) == COMPACT[name]
 
 
-@each_implementation
-def test_one_golden_gap_needs_an_escape(implementation: str) -> None:
-    s = signed(TEXTS["f"], implementation)
+def test_one_golden_gap_needs_an_escape() -> None:
+    s = signed(TEXTS["f"])
     symbols, gaps = unpack_words(s.ld)
     assert (len(s.ld) // 4, symbols.size, int((gaps >= 8191).sum())) == (46, 45, 1)
 
@@ -136,16 +131,14 @@ def test_the_fold_table_is_the_golden_one() -> None:
     assert short_hash(("\n".join(lines) + "\n").encode()) == "800b0038474d6b7b"
 
 
-@each_implementation
-def test_the_signature_of_a_short_text_with_every_window_is_frozen(implementation: str) -> None:
-    s = signed("Severe thunderstorm warning until 5 pm. Stay indoors.", implementation, "fine")
+def test_the_signature_of_a_short_text_with_every_window_is_frozen() -> None:
+    s = signed("Severe thunderstorm warning until 5 pm. Stay indoors.", "fine")
     assert (s.scheme, s.rate, len(s.ld) // 4) == ("fine-1-u14-k0d3e89c8-e5fcccbe", 1, 36)
     assert (s.digest[:8].hex(), short_hash(s.ld), short_hash(s.anchors)) == FINE
 
 
-@each_implementation
-def test_the_signature_of_other_letters_is_frozen(implementation: str) -> None:
-    s = signed(LETTERS, implementation, "letters")
+def test_the_signature_of_other_letters_is_frozen() -> None:
+    s = signed(LETTERS, "letters")
     assert s.scheme == "letters-1-u14-k0d3e89c8-cd9cec30"
     assert (s.n_bytes, s.characters, s.words, s.spaceless, s.digest.hex()) == (
         52,

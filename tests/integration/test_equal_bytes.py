@@ -1,9 +1,8 @@
-"""Events have equal bytes after replays and restarts, for any number of workers, signed in C or with numpy."""
+"""Events have equal bytes after replays and restarts, for any number of workers."""
 
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,14 +16,12 @@ from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
-from tests.support.implementations import implementation_of
 
 FAMILIES = 3
 # The next state of a document comes last.
 VARIANTS = ("whole", "copy", "changed", "part", "swapped", "shared", "whole")
 WITHIN_SECONDS = 240
-WORKER = ("nearstream", "worker")
-WORKER_WITH_NUMPY = ("tests.integration.numpy_worker",)
+COUNTS = (1, 3)  # workers: one stops half-way, and three others go on
 
 
 def waves(topic: str) -> list[list[ProducerRecord]]:
@@ -66,8 +63,7 @@ async def sent(deployment: LocalDeployment) -> Counter[bytes]:
 
 
 async def of_one_process(deployment: LocalDeployment) -> set[bytes]:
-    """Return what a single process that signs in C sends about the documents of a deployment."""
-    implementation_of("native")
+    """Return what a single process sends about the documents of a deployment."""
     records = sorted(await deployment.read(DOCUMENTS.name), key=lambda record: record.timestamp_ms)
     job = embedded(Deployment.of(deployment.settings))
     outcomes = [outcome async for outcome in job.outcomes(Item("", record) for record in records)]
@@ -77,18 +73,16 @@ async def of_one_process(deployment: LocalDeployment) -> set[bytes]:
 
 
 @pytest.mark.timeout(4 * WITHIN_SECONDS)
-@pytest.mark.parametrize(("counts", "program"), [((1, 3), WORKER), ((1,), WORKER_WITH_NUMPY)])
 async def test_values_are_those_of_one_process_and_stay_so_in_a_replay(
-    kafka: str, redis_url: str, tmp_path: Path, counts: Sequence[int], program: Sequence[str]
+    kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
-    """In the first case a worker stops half-way, and three others go on."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         groups = waves(deployment.topic(DOCUMENTS))
-        size = -(-len(groups) // len(counts))
-        for place, count in enumerate(counts):
+        size = -(-len(groups) // len(COUNTS))
+        for place, count in enumerate(COUNTS):
             with ExitStack() as running:
                 for _ in range(count):
-                    running.enter_context(deployment.worker(program=program))
+                    running.enter_context(deployment.worker())
                 for group in groups[place * size : (place + 1) * size]:
                     await deployment.send(group)
                     await deployment.drained(WITHIN_SECONDS)
@@ -97,9 +91,8 @@ async def test_values_are_those_of_one_process_and_stay_so_in_a_replay(
         assert len({decode_event(value).event_id for value in expected}) == len(expected)
 
         await deployment.rewind()
-        with deployment.worker(program=program):
+        with deployment.worker():
             await deployment.drained(WITHIN_SECONDS)
         again = await sent(deployment)
         assert again.keys() == expected
         assert again.total() > first.total()
-        assert await deployment.logged("numpy") == (program is WORKER_WITH_NUMPY)

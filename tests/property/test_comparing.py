@@ -1,4 +1,4 @@
-"""Comparing in C equals comparing in Python, bit by bit, and refuses invalid input."""
+"""Comparing equals the reference, bit by bit, and refuses invalid input."""
 
 import json
 from contextlib import suppress
@@ -15,21 +15,18 @@ from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
-from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import compare_native, compare_numpy, estimate
-from nearstream.streams.estimates.covering import cover_native, cover_numpy
-from nearstream.streams.estimates.distance import PACKED_COSTS
+from nearstream.streams.estimates.comparing import compare, estimate, reach_table, unrelated_costs
+from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import PACKED
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
+from tests.reference.covering import cover as expected_cover
+from tests.reference.estimate import estimate as expected_estimate
 from tests.support.compared import BASE, made_of, made_up
-from tests.support.implementations import needs_native
 from tests.support.made_up import sign, with_noise, words
-
-pytestmark = needs_native
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 KEY = HashKey.public()
@@ -37,14 +34,14 @@ FIELDS = (BASE.digest, BASE.n_bytes, BASE.characters, BASE.words, BASE.shingles,
 ARRIVING = (*FIELDS, BASE.ld, BASE.gaps)
 
 
-def both_agree(arriving: Signature, others: list[Signature]) -> None:
-    kept = others
-    expected, found = compare_numpy(arriving, kept), compare_native(arriving, kept)
+def agrees(arriving: Signature, others: list[Signature]) -> None:
+    expected = [expected_estimate(arriving, other) for other in others]
+    found = compare(arriving, others)
     assert found == expected
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
-    assert compare_native(arriving, list(map(recorded, others))) == expected
-    covers = cover_numpy(arriving, kept)
-    assert cover_native(arriving, kept) == cover_native(arriving, list(map(recorded, others))) == covers
+    assert compare(arriving, list(map(recorded, others))) == expected
+    covers = [expected_cover(arriving, other) for other in others]
+    assert cover(arriving, others) == cover(arriving, list(map(recorded, others))) == covers
 
 
 def recorded(signature: Signature) -> Recorded:
@@ -54,7 +51,7 @@ def recorded(signature: Signature) -> Recorded:
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_both_agree_on_every_pair_of_examples(label: str) -> None:
+def test_c_agrees_on_every_pair_of_examples(label: str) -> None:
     scheme = preset(label, KEY)
     signer = Signer(scheme, KEY)
     with EXAMPLES.open(encoding="utf-8") as lines:
@@ -63,33 +60,33 @@ def test_both_agree_on_every_pair_of_examples(label: str) -> None:
     signed = [signer.sign(Document(id=each["id"], text=each["text"], observed_at=seen)) for each in texts]
     kept = [scheme.kept(each) for each in signed]
     for arriving in (*kept[::3], *signed[::9]):
-        both_agree(arriving, kept)
+        agrees(arriving, kept)
 
 
-def test_both_agree_on_noise_moves_and_lengths() -> None:
+def test_c_agrees_on_noise_moves_and_lengths() -> None:
     text = words(1, 1500)
     others = [with_noise(" ".join(text), share / 50, share) for share in range(16)]
     others += [" ".join(text[place:] + text[:place]) for place in range(100, 1500, 200)]
     others += [" ".join(text[place : place + 2 * place]) for place in range(1, 700, 60)]
     signed = [sign(each, f"b{number}") for number, each in enumerate(others)]
     for arriving in (sign(text), *signed[::5]):
-        both_agree(arriving, [each for each in signed if each is not arriving])
+        agrees(arriving, [each for each in signed if each is not arriving])
 
 
 @given(st.integers(0, 2**32), st.booleans())
 @settings(max_examples=300)
-def test_both_agree_on_any_numbers(seed: int, is_split: bool) -> None:
+def test_c_agrees_on_any_numbers(seed: int, is_split: bool) -> None:
     random = Random(seed)
     kinds = random.choice((2, 40, 1 << 19))
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 150))] for _ in range(3)]
     signatures = [made_up(random, parts, is_split=is_split) for _ in range(5)]
     if random.random() < 0.5:
         signatures = [with_fields(each, spaceless=True) for each in signatures]
-    both_agree(signatures[0], signatures[1:])
+    agrees(signatures[0], signatures[1:])
 
 
 def test_nothing_is_compared_with_nothing() -> None:
-    assert compare_native(BASE, []) == compare_numpy(BASE, []) == []
+    assert compare(BASE, []) == []
 
 
 def test_what_one_comparison_left_does_not_change_the_next() -> None:
@@ -97,7 +94,7 @@ def test_what_one_comparison_left_does_not_change_the_next() -> None:
     parts = [[random.randrange(1 << 19) for _ in range(200)] for _ in range(3)]
     others = [made_up(random, parts, is_split=False) for _ in range(40)]
     arriving = made_up(random, parts, is_split=False)
-    found = compare_native(arriving, others)
+    found = compare(arriving, others)
     assert found == [estimate(arriving, other) for other in others]
 
 
@@ -117,17 +114,17 @@ def test_what_is_no_signature_is_refused(place: int, wrong: object) -> None:
     fields = (*ARRIVING[:place], wrong, *ARRIVING[place + 1 :])
     for arguments in ((fields, (ARRIVING,)), (ARRIVING, (fields,))):
         with pytest.raises(ValueError, match="expected"):
-            native.compare(*arguments, b"\0", reach_table, PACKED_COSTS)
+            native.compare(*arguments, b"\0", reach_table, unrelated_costs())
 
 
 def test_other_arguments_are_refused() -> None:
-    good = [ARRIVING, (ARRIVING,), b"\0", reach_table, PACKED_COSTS]
+    good = [ARRIVING, (ARRIVING,), b"\0", reach_table, unrelated_costs()]
     for place, wrong in ((0, ()), (0, []), (1, (None,)), (1, [ARRIVING]), (2, b""), (2, b"\0\0"), (4, b"")):
         with pytest.raises((TypeError, ValueError)):
             native.compare(*good[:place], wrong, *good[place + 1 :])
     for reach in (None, lambda rate: None, lambda rate: b""):
         with pytest.raises((TypeError, ValueError)):
-            native.compare(*good[:3], reach, PACKED_COSTS)
+            native.compare(*good[:3], reach, unrelated_costs())
 
 
 @given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())
@@ -138,7 +135,7 @@ def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is
     for arriving in (fields, split):
         with suppress(ValueError):
             others = (split if is_other_split else fields, ARRIVING)
-            assert len(native.compare(arriving, others, b"\0\1", reach_table, PACKED_COSTS)) == 2 * PACKED.size
+            assert len(native.compare(arriving, others, b"\0\1", reach_table, unrelated_costs())) == 2 * PACKED.size
 
 
 def test_texts_that_repeat_themselves_are_compared_in_no_more_time() -> None:
@@ -149,6 +146,6 @@ def test_texts_that_repeat_themselves_are_compared_in_no_more_time() -> None:
         arriving, earlier = made_of(one), made_of(other)
         began = process_time()
         for _ in range(20):
-            compare_native(arriving, [earlier])
+            compare(arriving, [earlier])
         taken.append(process_time() - began)
     assert taken[0] < 10 * taken[1]

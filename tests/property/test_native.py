@@ -1,11 +1,10 @@
-"""The C twin equals numpy byte for byte on any text and refuses bad arguments."""
+"""C signs any text as the reference does, byte for byte, and refuses bad arguments."""
 
 import json
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -19,15 +18,19 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import rewritten
+from nearstream.streams.fingerprints.unicode_tables import packed_tables, unicode_tables
 from nearstream.streams.native import native
-from nearstream.streams.signing.native_backend import packed_context
-from nearstream.streams.signing.native_unicode import packed_tables, unicode_tables
+from nearstream.streams.signing.context import packed_context
+from nearstream.streams.signing.exact import shingle_set
 from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
-from tests.support.implementations import PUBLIC, implementation_of, signer_of
+from tests.reference.normal_form import normal_forms
+from tests.reference.shingles import FeatureHasher
+from tests.reference.signing import PUBLIC, signers
 from tests.support.texts import RANGES, any_text, mixed_text, signed_text
 
-LABELS = ("standard", "compact", "bands-only", "dense", "fine")
+LABELS = ("fine", "mail", "compact", "noise")
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 SLICES = ((0, None), (7, 707), (1000, 6000), (313, 14_313))
@@ -58,90 +61,69 @@ HOSTILE = {
 }
 
 
-@cache
-def signers(label: str) -> tuple[Signer, Signer]:
-    return signer_of("numpy", label), signer_of("native", label)
-
-
-def both(text: str, label: str = "standard") -> tuple[Signature, Signature]:
+def both(text: str, label: str = "fine") -> tuple[Signature, Signature]:
     document = Document(id="x", text=text, observed_at=SEEN)
-    numpy, native = (signer.sign(document) for signer in signers(label))
-    return numpy, native
-
-
-@pytest.fixture(autouse=True, scope="module")
-def native_is_built() -> None:
-    implementation_of("native")
+    expected, found = (signer.sign(document) for signer in signers(label))
+    return expected, found
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_the_twins_agree_on_every_example_and_its_slices(label: str) -> None:
+def test_c_agrees_on_every_example_and_its_slices(label: str) -> None:
     with EXAMPLES.open(encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     assert len(texts) >= 100
     for text in texts:
         for first, last in SLICES:
-            numpy, native = both(text[first:last], label)
-            assert native == numpy
+            expected, found = both(text[first:last], label)
+            assert found == expected
 
 
 @settings(max_examples=400)
 @given(signed_text, st.sampled_from(LABELS))
-def test_the_twins_agree_on_any_text(text: str, label: str) -> None:
-    numpy, native = both(text, label)
-    assert native == numpy
+def test_c_agrees_on_any_text(text: str, label: str) -> None:
+    expected, found = both(text, label)
+    assert found == expected
 
 
 @settings(max_examples=200)
 @given(st.lists(st.one_of(any_text, st.just("word " * 4)), max_size=12).map(" ".join))
-def test_the_twins_agree_on_texts_of_which_stretches_need_nfkc(text: str) -> None:
-    numpy, native = both(text)
-    assert native == numpy
+def test_c_agrees_on_texts_of_which_stretches_need_nfkc(text: str) -> None:
+    expected, found = both(text)
+    assert found == expected
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("label", LABELS)
-def test_the_twins_agree_on_hostile_texts(name: str, label: str) -> None:
-    numpy, native = both(HOSTILE[name], label)
-    assert native == numpy
+def test_c_agrees_on_hostile_texts(name: str) -> None:
+    for label in LABELS:
+        expected, found = both(HOSTILE[name], label)
+        assert found == expected, label
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_the_twins_agree_on_every_length_to_200(label: str) -> None:
+def test_c_agrees_on_every_length_to_200(label: str) -> None:
     bases = ("the 7 ducks swam ", "v", "語の文、", "a b c ", "é ", "x\u0301", "ab\u00a0語 ")
     for base in bases:
         for size in range(201):
-            numpy, native = both((base * 200)[size % 7 : size % 7 + size], label)
-            assert native == numpy
+            expected, found = both((base * 200)[size % 7 : size % 7 + size], label)
+            assert found == expected
 
 
-def test_the_twins_agree_on_generated_texts_of_all_scripts() -> None:
+def test_c_agrees_on_generated_texts_of_all_scripts() -> None:
     for seed in range(2_000):
         random = Random(seed)
         ranges = random.sample(RANGES, random.randint(1, 4))
         text = mixed_text(seed, ranges, random.randint(0, 400))
         if seed % 4 == 0:
             text = " ".join(text[i : i + 9] + random.choice(MARKS) for i in range(0, len(text), 9))
-        numpy, native = both(text, LABELS[seed % 3])
-        assert native == numpy
+        expected, found = both(text, LABELS[seed % 4])
+        assert found == expected
 
 
-@settings(max_examples=150)
-@given(
-    st.lists(st.one_of(signed_text, st.text(max_size=20), st.just("word " * 60)), max_size=12), st.sampled_from(LABELS)
-)
-def test_texts_signed_together_have_the_signatures_that_they_have_alone(texts: list[str], label: str) -> None:
-    for name in ("numpy", "native"):
-        computing = implementation_of(name, label)
-        alone = [computing.sign_many([text], 300)[0] for text in texts]
-        assert computing.sign_many(texts, 300) == alone
-
-
-def test_the_twins_agree_under_another_key() -> None:
+def test_c_agrees_under_another_key() -> None:
     key = HashKey.from_secret(b"another secret of thirty-two bytes")
     document = Document(id="x", text="語 " * 50 + "word other " * 400, observed_at=SEEN)
-    numpy, native = (signer_of(name, key=key).sign(document) for name in ("numpy", "native"))
-    assert native == numpy
+    expected, found = (signer.sign(document) for signer in signers("fine", key))
+    assert found == expected
 
 
 def test_texts_signed_at_once_do_not_mix() -> None:
@@ -149,39 +131,39 @@ def test_texts_signed_at_once_do_not_mix() -> None:
         Document(id="x", text=f"{n} " + text[:50_000], observed_at=SEEN)
         for n, text in enumerate(islice(HOSTILE.values(), 8))
     ]
-    native = signers("standard")[1]
-    expected = [native.sign(document) for document in documents]
+    signer = signers()[1]
+    expected = [signer.sign(document) for document in documents]
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(native.sign, documents * 5)) == expected * 5
+        assert list(threads.map(signer.sign, documents * 5)) == expected * 5
 
 
 @pytest.mark.parametrize("kept", ["a", "ab!", "!?", "\ufdfa", "語"])
 def test_digests_are_those_of_hashlib_at_every_length(kept: str) -> None:
-    context, key = native.context(packed_context(preset("standard", PUBLIC), PUBLIC)), PUBLIC.digest_key
+    context, key = native.context(packed_context(preset("fine", PUBLIC), PUBLIC)), PUBLIC.digest_key
     for size in (*range(300), 1_023, 1_024, 1_025, 12_800):
         text = (kept * size)[:size]
         raw = text.encode()
         signed = native.sign(context, unicode_tables(), raw, 1 << 20)
         assert signed is not None
-        form = bytes(normalize(text).data)
+        form = normalize(text).data
         assert signed[:2] == tuple(blake2b(data, digest_size=16, key=key).digest() for data in (form, raw))
 
 
 @pytest.mark.parametrize("between", ["", "a", "\u1100", "\u05d0"])
-def test_the_twins_agree_on_every_code_point_with_marks_behind(between: str) -> None:
+def test_c_agrees_on_every_code_point_with_marks_behind(between: str) -> None:
     for first in range(0, 0x32000, 4_096):
         codes = map(chr, range(first, first + 4_096))
-        numpy, native = both(" ".join(between + code + "\u0323\u0301" + code for code in codes), "bands-only")
-        assert native == numpy
+        expected, found = both(" ".join(between + code + "\u0323\u0301" + code for code in codes), "compact")
+        assert found == expected
 
 
-def test_the_twins_agree_on_marks_in_any_order() -> None:
+def test_c_agrees_on_marks_in_any_order() -> None:
     pool = [chr(code) for code in range(0x1F000) if unicodedata.combining(chr(code)) or code in range(0x1100, 0x1200)]
     pool += [chr(code) for code in range(0x1F000) if unicodedata.decomposition(chr(code))]
     for seed in range(300):
         random = Random(seed)
-        numpy, native = both("".join(random.choices(pool + ["a", "o", " "] * 900, k=random.choice([4, 40, 900]))))
-        assert native == numpy
+        expected, found = both("".join(random.choices(pool + ["a", "o", " "] * 900, k=random.choice([4, 40, 900]))))
+        assert found == expected
 
 
 @settings(max_examples=300)
@@ -197,7 +179,7 @@ def test_any_bytes_are_signed_or_refused(data: bytes, label: str) -> None:
 @settings(max_examples=300)
 @given(st.data())
 def test_any_numbers_in_a_context_are_worked_with_or_refused(data: st.DataObject) -> None:
-    packed = bytearray(packed_context(preset("standard", PUBLIC), PUBLIC))
+    packed = bytearray(packed_context(preset("fine", PUBLIC), PUBLIC))
     numbers = len(packed) // 8
     for _ in range(data.draw(st.integers(1, 4))):
         place = 8 * data.draw(st.integers(256, numbers - 1))
@@ -222,7 +204,7 @@ def test_tables_that_do_not_fit_together_are_refused() -> None:
 
 
 def test_any_sound_tables_are_worked_with() -> None:
-    whole, context = packed_tables(), native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    whole, context = packed_tables(), native.context(packed_context(preset("fine", PUBLIC), PUBLIC))
     for seed in range(100):
         random, packed = Random(seed), bytearray(whole)
         for _ in range(random.choice([1, 100, 10_000])):
@@ -234,14 +216,14 @@ def test_any_sound_tables_are_worked_with() -> None:
 
 
 def test_what_is_not_ascii_needs_tables() -> None:
-    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset("fine", PUBLIC), PUBLIC))
     assert native.sign(context, None, b"plain", 5) is not None
     with pytest.raises(ValueError, match="ASCII"):
         native.sign(context, None, "é".encode(), 5)
 
 
 def test_a_normal_form_of_too_many_bytes_gives_none() -> None:
-    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset("fine", PUBLIC), PUBLIC))
     assert native.sign(context, None, b"plain, ", 5) is not None
     assert native.sign(context, None, b"plain, ", 4) is None
     assert native.sign(context, unicode_tables(), ("\ufdfa" * 100).encode(), 3_000) is None
@@ -251,7 +233,7 @@ def test_a_normal_form_of_too_many_bytes_gives_none() -> None:
 def test_other_things_than_a_context_are_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises((TypeError, ValueError)):
         native.sign(*arguments)
-    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset("fine", PUBLIC), PUBLIC))
     for wrong in ((context, context, b"", 5), (context, None, "text", 5), (context, None, b"", -1), (context, None)):
         with pytest.raises((TypeError, ValueError, OverflowError)):
             native.sign(*wrong)
@@ -261,7 +243,33 @@ def test_other_things_than_a_context_are_refused(arguments: tuple[object, ...]) 
     "data", [b"\xff", b"\xc3", b"a\x80", b"\xe3\x81", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80", b"\xc0\xaf"]
 )
 def test_bytes_that_are_no_utf_8_are_refused(data: bytes) -> None:
-    context = native.context(packed_context(preset("standard", PUBLIC), PUBLIC))
+    context = native.context(packed_context(preset("fine", PUBLIC), PUBLIC))
     for before in (b"ok ", "e\u0301".encode()):
         with pytest.raises(ValueError, match="UTF-8"):
             native.sign(context, unicode_tables(), before + data, 1 << 20)
+
+
+@settings(max_examples=200)
+@given(signed_text, st.sampled_from(LABELS))
+def test_c_hashes_the_shingles_of_the_reference(text: str, label: str) -> None:
+    scheme = preset(label, PUBLIC)
+    read = rewritten(text, scheme.text)
+    form, hasher = normal_forms([read], scheme.text)[0], FeatureHasher(PUBLIC, scheme.text.word_bytes)
+    expected = hasher.shingles(hasher.features([form]), scheme.sketch)[0] if form.data.size else []
+    assert list(shingle_set(text, scheme, PUBLIC)) == list(expected)
+
+
+@settings(max_examples=200)
+@given(any_text, st.integers(1, 64), st.integers(0, 9))
+def test_c_makes_the_normal_form_of_the_reference(text: str, mark_run: int, share: int) -> None:
+    rules = TextRules(mark_run=mark_run, spaceless_share=share)
+    expected = normal_forms([text], rules)[0]
+    assert normalize(text, rules) == (expected.data.tobytes(), expected.characters, expected.spaceless)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(None, "é".encode(), 30, 5), (None, b"", 0, 5), (None, b"", 30, 1 << 13), (3, b"", 1, 1)]
+)
+def test_a_normal_form_of_other_arguments_is_refused(wrong: tuple[object, ...]) -> None:
+    with pytest.raises(ValueError, match=r"expected|PyCapsule"):
+        native.normal_form(*wrong)

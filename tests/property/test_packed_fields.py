@@ -1,4 +1,4 @@
-"""C and Python find the same keys, accept the same packed fields, and keep the same bits of them."""
+"""C finds the keys of the reference, accepts its packed fields, and keeps its bits of them."""
 
 from random import Random
 
@@ -8,15 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld import LdSignature, kept_symbols, symbol_bits
-from nearstream.streams.fingerprints.minhash import kept_sketch
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
 from nearstream.streams.native import native
-from nearstream.streams.signing import packed_fields
-from nearstream.streams.signing.small_keys import SMALL_KEY_BYTES, small_keys, small_keys_slowly
-from tests.support.implementations import needs_native
-
-pytestmark = needs_native
+from tests.reference import packed_fields
+from tests.reference.ld import LdSignature, kept_symbols, symbol_bits
+from tests.reference.minhash import kept_sketch
 
 KEY = HashKey.public()
 
@@ -39,10 +35,10 @@ def outcome(function: object, *arguments: object) -> object:
 @given(st.binary(max_size=70), st.integers(1, 70), st.integers(0, 9), st.randoms())
 def test_keys_of_many_payloads_are_those_of_each(prefix: bytes, width: int, count: int, random: Random) -> None:
     payloads = random.randbytes(width * count)
-    found = small_keys(KEY, prefix, payloads, width)
+    found = native.small_keys(KEY.permutation, prefix, payloads, width)
     one_by_one = [KEY.small_key(prefix + payloads[width * at : width * (at + 1)]) for at in range(count)]
-    assert found == tuple(key[:SMALL_KEY_BYTES] for key in one_by_one)
-    assert found == small_keys_slowly(KEY.permutation, prefix, payloads, width)
+    assert found == tuple(key[:8] for key in one_by_one)
+    assert found == packed_fields.small_keys(KEY.permutation, prefix, payloads, width)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +51,14 @@ def test_payloads_of_another_width_have_no_keys(permutation: bytes, payloads: by
 
 
 @given(words())
-def test_words_end_where_numpy_says(packed: bytes) -> None:
-    assert outcome(native.words_end, packed) == outcome(packed_fields.words_end_numpy, packed)
+def test_words_end_where_the_reference_says(packed: bytes) -> None:
+    assert outcome(native.words_end, packed) == outcome(packed_fields.words_end, packed)
 
 
 @given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=9), st.booleans())
-def test_anchors_ascend_where_numpy_says(values: list[int], is_sorted: bool) -> None:
+def test_anchors_ascend_where_the_reference_says(values: list[int], is_sorted: bool) -> None:
     packed = np.array(sorted(values) if is_sorted else values, dtype="<u8").tobytes()
-    assert native.ascends(packed) == packed_fields.ascends_numpy(packed)
+    assert native.ascends(packed) == packed_fields.ascends(packed)
 
 
 def test_bytes_that_are_no_anchors_are_refused() -> None:
@@ -71,7 +67,7 @@ def test_bytes_that_are_no_anchors_are_refused() -> None:
 
 
 @given(st.sampled_from([64, 128, 256, 512]), words(), st.booleans(), st.randoms())
-def test_an_index_keeps_the_bits_that_numpy_keeps(size: int, ld: bytes, is_split: bool, random: Random) -> None:
+def test_an_index_keeps_the_bits_that_the_reference_keeps(size: int, ld: bytes, is_split: bool, random: Random) -> None:
     sketch = random.randbytes(size)
     signature = LdSignature(16, ld, b"1" if is_split else b"")
     stored = symbol_bits(signature)

@@ -1,4 +1,4 @@
-"""The places of common text in C equal those in Python, and C refuses invalid input."""
+"""The places of common text equal those of the reference, and C refuses invalid input."""
 
 from contextlib import suppress
 from random import Random
@@ -7,30 +7,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearstream.streams.estimates.alignment import reach_table
-from nearstream.streams.estimates.comparing import fields_of
-from nearstream.streams.estimates.passages import common_text_native, common_text_numpy
+from nearstream.streams.estimates.comparing import fields_of, reach_table
+from nearstream.streams.estimates.passages import common_text
 from nearstream.streams.native import native
+from tests.reference import passages as reference
 from tests.support.compared import BASE, made_up
-from tests.support.implementations import needs_native
 from tests.support.made_up import sign, words
-
-pytestmark = needs_native
 
 FIELDS = fields_of(BASE)
 
 
 @given(st.integers(0, 2**32), st.booleans())
 @settings(max_examples=300)
-def test_both_find_the_same_places_in_any_signatures(seed: int, is_split: bool) -> None:
+def test_the_places_of_the_reference_are_found_in_any_signatures(seed: int, is_split: bool) -> None:
     random = Random(seed)
     kinds = random.choice((2, 40, 1 << 19))
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 300))] for _ in range(3)]
     one, other = (made_up(random, parts, is_split=is_split) for _ in range(2))
-    assert common_text_native(one, other) == common_text_numpy(one, other)
+    assert common_text(one, other) == reference.common_text(one, other)
 
 
-def test_both_find_the_same_places_of_moved_and_edited_text() -> None:
+def test_the_places_of_the_reference_are_found_of_moved_and_edited_text() -> None:
     text = words(1, 2000)
     parts = [text[start : start + 250] for start in range(0, 2000, 250)]
     moved = [word for number in (3, 0, 5, 1, 7, 2, 6, 4) for word in parts[number]]
@@ -38,8 +35,8 @@ def test_both_find_the_same_places_of_moved_and_edited_text() -> None:
     whole = sign(" ".join(text))
     for each in (moved, edited, text[700:1100], words(2, 500), text):
         other = sign(" ".join(each), "b")
-        found = common_text_native(whole, other)
-        assert found == common_text_numpy(whole, other) == common_text_native(other, whole)
+        found = common_text(whole, other)
+        assert found == reference.common_text(whole, other) == common_text(other, whole)
         assert bool(found.moved) == (each is moved)
         assert bool(found.in_order) == (found.segment is not None) == (len(set(each) & set(text)) > 400 / 2)
 

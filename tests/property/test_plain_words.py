@@ -13,7 +13,7 @@ from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_words import fixed_forms, plain_words, plain_words_slowly
 from nearstream.streams.fingerprints.rewriting import rewritten
-from tests.support.implementations import NAMES, signer_of
+from tests.reference.signing import signers
 from tests.support.made_up import sign
 
 RULES = TextRules(spelling="plain/2")
@@ -102,7 +102,7 @@ LANGUAGES = {
 
 
 def form(text: str) -> str:
-    return normalize(rewritten(text, RULES), RULES).data.tobytes().decode()
+    return normalize(rewritten(text, RULES), RULES).data.decode()
 
 
 def words(letters: str) -> st.SearchStrategy[list[str]]:
@@ -121,12 +121,12 @@ def test_a_text_has_one_form_in_both_writings_of_its_language(name: str, data: s
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
-def test_both_writings_of_a_language_are_exact_duplicates_in_c_and_in_numpy(name: str) -> None:
+def test_both_writings_of_a_language_are_exact_duplicates(name: str) -> None:
     language = LANGUAGES[name]
     text = language.between.join(language.letters[at:] + language.letters[:at] for at in range(9))
     other, text = language.other(text), text.replace("\n", "")
     assert other != text
-    signed = [sign(each, "a", signer_of(made, "letters")) for made in NAMES for each in (text, other)]
+    signed = [sign(each, "a", signer) for signer in signers("fine") for each in (text, other)]
     assert len({each.digest for each in signed}) == 1
     assert len({each.sketch for each in signed}) == 1
 
@@ -155,8 +155,8 @@ def test_blanks_beside_letters_of_east_asia_say_nothing(parts: list[list[str]], 
     st.text(st.one_of(st.characters(), st.characters(categories=["Cs"]), st.sampled_from(" \u0130\u0307i\u0301\u03b1")))
 )
 def test_any_text_has_a_form_in_both_implementations(text: str) -> None:
-    slow, fast = (sign(text, "a", signer_of(made, "letters")) for made in NAMES)
-    assert slow == fast
+    expected, found = (sign(text, "a", signer) for signer in signers("fine"))
+    assert found == expected
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60))

@@ -13,18 +13,18 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.estimates.comparing import compare
-from nearstream.streams.fingerprints import ld_compact
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld import kept_symbols
-from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
-from nearstream.streams.fingerprints.ragged import RaggedRows
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.patching import patch_slowly, patched
+from nearstream.streams.store.patching import patched
 from nearstream.streams.store.record import pack_signature, unpack_record, unpack_signature
-from nearstream.streams.store.text_part import pack_text, unpack_text_slowly
-from tests.support.implementations import needs_native
+from nearstream.streams.store.text_part import pack_text
+from tests.reference import ld_compact, patching
+from tests.reference.ld import kept_symbols
+from tests.reference.ld_encoding import pack_varints, pack_words
+from tests.reference.ragged import RaggedRows
+from tests.reference.text_part import unpack_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = HashKey.from_secret(b"test")
@@ -40,7 +40,7 @@ def text(words: int, seed: int) -> str:
     return " ".join(f"{random.randrange(5_000):x}" for _ in range(words))
 
 
-@pytest.mark.parametrize("label", ["standard", "compact", "bands-only"])
+@pytest.mark.parametrize("label", ["fine", "compact"])
 @pytest.mark.parametrize("words", [1, 60, 700, 3_000, 40_000])
 def test_signatures_come_back_whole(label: str, words: int) -> None:
     scheme = preset(label, KEY)
@@ -49,7 +49,7 @@ def test_signatures_come_back_whole(label: str, words: int) -> None:
     assert there_and_back(kept) == kept
 
 
-@pytest.mark.parametrize(("label", "most"), [("standard", 2.7 / 4), ("compact", 2.4 / 3)])
+@pytest.mark.parametrize(("label", "most"), [("fine", 2.7 / 4), ("compact", 2.4 / 3)])
 def test_symbols_and_gaps_take_fewer_bytes(label: str, most: float) -> None:
     scheme = preset(label, KEY)
     kept = scheme.kept(Signer(scheme, KEY).sign(Document(id="a", text=text(700, 2), observed_at=NOW)))
@@ -104,9 +104,8 @@ def words_and_widths() -> st.SearchStrategy[tuple[bytes, bytes, int, int, int]]:
     )
 
 
-@needs_native
 @given(words_and_widths())
-def test_pairs_are_packed_in_c_as_with_numpy(given_pairs: tuple[bytes, bytes, int, int, int]) -> None:
+def test_pairs_are_packed_as_the_reference_packs_them(given_pairs: tuple[bytes, bytes, int, int, int]) -> None:
     ld, gaps, *widths = given_pairs
     packed = native.pack_pairs(ld, gaps, *widths)
     assert packed == ld_compact.pack_pairs(ld, gaps, *widths)
@@ -119,7 +118,6 @@ def pairs_bytes() -> st.SearchStrategy[bytes]:
     return st.builds(lambda count, rest: bytes((0, count)) + rest, st.integers(0, 9), st.binary(max_size=60))
 
 
-@needs_native
 @settings(max_examples=300)
 @given(
     st.binary(max_size=90), st.tuples(*[st.integers(0, 300)] * 3), st.tuples(*[st.integers(0, 9)] * 4), pairs_bytes()
@@ -130,7 +128,7 @@ def test_any_bytes_are_a_text_part_for_both_or_for_none(
     head = b"".join(bytes((number & 0x7F | 0x80, number >> 7)) for number in (*large, *small))
     for packed in (data, *(bytes((*range(8), flags)) + head + bytes(sum(small[:2])) + pairs for flags in range(8))):
         told = []
-        for unpack in (native.unpack_text, unpack_text_slowly):
+        for unpack in (native.unpack_text, unpack_text):
             try:
                 told.append(unpack(packed, 0))
             except ValueError as error:
@@ -138,19 +136,18 @@ def test_any_bytes_are_a_text_part_for_both_or_for_none(
         assert told[0] == told[1]
 
 
-@needs_native
-@pytest.mark.parametrize("label", ["standard", "compact"])
-def test_a_text_part_is_read_in_c_as_in_python_up_to_every_byte(label: str) -> None:
+@pytest.mark.parametrize("label", ["fine", "compact"])
+def test_a_text_part_is_read_as_the_reference_reads_it_up_to_every_byte(label: str) -> None:
     scheme = preset(label, KEY)
     packed = pack_text(scheme.kept(Signer(scheme, KEY).sign(Document(id="a", text=text(90, 1), observed_at=NOW))))
-    assert native.unpack_text(b"xyz" + packed, 3) == unpack_text_slowly(packed, 0)
+    assert native.unpack_text(b"xyz" + packed, 3) == unpack_text(packed, 0)
     for end in range(len(packed)):
-        for unpack in (native.unpack_text, unpack_text_slowly):
+        for unpack in (native.unpack_text, unpack_text):
             with pytest.raises(ValueError, match="expected"):
                 unpack(packed[:end], 0)
 
 
-@pytest.mark.parametrize("label", ["standard", "compact", "bands-only"])
+@pytest.mark.parametrize("label", ["fine", "compact"])
 def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
     scheme = preset(label, KEY)
     texts = [text(700, 1), text(700, 1)[400:], f"{text(700, 1)} {text(300, 2)}", text(90, 3), text(9_000, 4)]
@@ -165,14 +162,12 @@ def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
         assert compare(arriving, records) == compare(arriving, signed)
 
 
-@needs_native
 @pytest.mark.parametrize("arguments", [(), (b"",), ("", 0), (b"", "0"), (b"", -1), (b"", 1), (b"x" * 40, 41)])
 def test_what_is_no_record_is_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises((TypeError, ValueError)):
         native.unpack_text(*arguments)
 
 
-@needs_native
 @pytest.mark.parametrize("widths", [(19, 15, 6), (19, 20, 2), (16, 17, 2), (16, 8, 2), (0, 0, 2), (32, 15, 2)])
 def test_widths_that_do_not_fit_are_refused(widths: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="symbols of 19 or 16 bits"):
@@ -218,17 +213,16 @@ def _plain() -> Signature:
     return Signature("test-1", "default", "a", digest, digest, 0, 1, 1, 1, 1, False, b"\1", 16, b"", b"", b"")
 
 
-@needs_native
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 3), max_size=200), st.lists(st.integers(0, 3), max_size=200), st.integers(0, 200))
 def test_a_patch_turns_one_text_part_into_another(one: list[int], other: list[int], shared: int) -> None:
-    """C and Python write the same patch. Without a single byte there is nothing to write."""
+    """C writes the patch of the reference. Without a single byte there is nothing to write."""
     before, after = bytes(one), bytes((*other[:shared], *one[shared:], *other[shared:]))
     differences = native.patch(before, after)
-    assert differences == patch_slowly(before, after)
+    assert differences == patching.patch(before, after)
     assert not after or patched(before, differences) == after
 
 
 @pytest.mark.parametrize("texts", [(b"", b""), (b"", b"abc"), (b"abcdefgh", b"abcdefgh"), (bytes(9_000), bytes(8_000))])
 def test_patches_of_edge_cases(texts: tuple[bytes, bytes]) -> None:
-    assert patched(texts[0], patch_slowly(*texts)) == texts[1]
+    assert patched(texts[0], native.patch(*texts)) == texts[1]

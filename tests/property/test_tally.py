@@ -1,14 +1,15 @@
-"""Counting shared keys in C says what counting in Python says."""
+"""Shared keys are counted as the reference counts them."""
 
 from random import Random
 
 import pytest
 
 from nearstream.streams.matching.protocol import tally
+from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.registration import NUMBER_BYTES
-from tests.support.implementations import needs_native
+from tests.reference import tally as reference
 
 
 def made_up(draw: Random) -> list[tuple[bytes, bytes]]:
@@ -25,22 +26,21 @@ def made_up(draw: Random) -> list[tuple[bytes, bytes]]:
     return found
 
 
-@needs_native
-def test_c_counts_as_python_does() -> None:
+def test_c_counts_as_the_reference_does() -> None:
     draw = Random(1)
     for _ in range(300):
         found, own, anchors = made_up(draw), draw.randint(1, 100), draw.randint(0, 60)
         limits = IndexLimits(bucket_cap=draw.choice([12, 100]), events_per_family=draw.choice([0, 1]))
-        slowly = tally.shortlist_slowly(found, own, anchors, limits)
-        natively = tally.shortlist_natively(found, own, anchors, limits)
-        assert slowly == natively
-        assert list(slowly.shared) == list(natively.shared)
+        expected = reference.shortlist(found, own, anchors, limits)
+        counted = tally.shortlist(found, own, anchors, limits)
+        assert expected == counted
+        assert list(expected.shared) == list(counted.shared)
         number = draw.randint(1, 100)
-        assert tally.keys_that_hold_slowly(found, number, own, b"ab") == tally.keys_that_hold(found, number, own, b"ab")
+        assert reference.keys_that_hold(found, number, own, b"ab") == native.keys_that_hold(found, number, own, b"ab")
         keys = [*tally.split(b"".join(keys for keys, _ in found)), b"a" + bytes(8)]
         some = b"".join(draw.sample(keys, draw.randint(0, len(keys))))
         number = draw.choice([0, number])
-        assert tally.held_for_slowly(found, some, number) == tally.held_for(found, some, number)
+        assert reference.held_for(found, some, number) == native.held_for(found, some, number)
 
 
 @pytest.mark.parametrize("events_per_family", [0, 1])
@@ -52,7 +52,6 @@ def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events
     assert {shared.in_full_bucket for shared in met.shared.values()} == {not events_per_family}
 
 
-@needs_native
 @pytest.mark.parametrize(
     "found",
     [
@@ -66,7 +65,7 @@ def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events
 )
 def test_c_refuses_what_is_no_answer_of_a_store(found: object) -> None:
     with pytest.raises((TypeError, ValueError)):
-        tally.shortlist_natively(found, 1, 1, IndexLimits())  # type: ignore[arg-type]
+        tally.shortlist(found, 1, 1, IndexLimits())  # type: ignore[arg-type]
 
 
 def test_a_bucket_is_crowded_by_two_of_a_family_among_six() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.fingerprints.ld_encoding import pack_varints, pack_words
-from nearstream.streams.fingerprints.ragged import RaggedRows
+from tests.reference.ld_encoding import pack_varints, pack_words
+from tests.reference.ragged import RaggedRows
 from tests.support.made_up import sign
 
 BASE = sign("a text whose fields are replaced by others")

@@ -32,8 +32,7 @@ MODULES = (
     "nearstream.workers.mail.milter",
     # What they import only when they run, most of it for a worker.
     *("nearstream.workers.cli.main", "nearstream.workers.worker.topology"),
-    *("nearstream.streams.estimates.distance", "nearstream.streams.estimates.isolated"),
-    *("nearstream.streams.estimates.scattered", "nearstream.workers.monitoring.traces"),
+    "nearstream.workers.monitoring.traces",
     *(
         "faust.app.router",
         "faust.assignor.partition_assignor",

@@ -255,7 +255,7 @@ def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
     return [
         ("noise window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MAX_POWER),
         ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate) and rules.rate > 1),
-        ("max_keys: 1 to 65,535", 1 <= rules.max_keys <= _MAX_KEPT),
+        ("max_keys: 1 to 1,024", 1 <= rules.max_keys <= _MAX_SAMPLED),
     ]
 
 

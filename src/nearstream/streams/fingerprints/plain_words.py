@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.case_folding import BASE, MARK_LIKE, REPLACED, fold_table
 from nearstream.streams.fingerprints.letters import LETTERS
 from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii, is_plain, plain_letters
+from nearstream.streams.fingerprints.unicode_tables import BASE, MARK_LIKE, REPLACED, fold_table
 
 _CODE_POINTS = 0x110000
 _DROPPED = _CODE_POINTS  # beyond all code points: a letter that becomes none

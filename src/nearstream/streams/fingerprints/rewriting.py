@@ -40,5 +40,5 @@ def plain_text(text: str, rules: TextRules) -> str:
 
 def _word_for(common: str, rules: TextRules) -> str:
     """Return a word that represents notices, so that other notices make another text."""
-    form = normalize(plain_text(common, rules), rules).data.tobytes() if common else b""
+    form = normalize(plain_text(common, rules), rules).data if common else b""
     return blake2b(form).hexdigest().translate(_LETTERS)[:_WORD_LETTERS] if form else ""

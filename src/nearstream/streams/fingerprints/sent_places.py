@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nearstream.streams.fingerprints.case_folding import SPACELESS, fold_table
-from nearstream.streams.fingerprints.normalize import normal_forms
+from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import own_text, plain_text
+from nearstream.streams.fingerprints.unicode_tables import SPACELESS, fold_table
 
 _BLOCK_LEAST, _BLOCKS_MAX = 1024, 256  # characters, and how many blocks a text has
 _AROUND = 8  # characters that show whether there is a blank between two blocks
@@ -137,7 +137,7 @@ def _has_blank(text: str, cut: int, rules: TextRules) -> bool:
 
 
 def _sizes(texts: Sequence[str], rules: TextRules) -> list[int]:
-    return [form.characters for form in normal_forms([plain_text(text, rules) for text in texts], rules)]
+    return [normalize(plain_text(text, rules), rules).characters for text in texts]
 
 
 def _is_letter(letter: str) -> bool:

@@ -1,15 +1,10 @@
-"""The optional C extension, and the one switch between it and its twins in Python, which return the same bytes.
-
-Each module that has a twin of a function of C calls `fastest` once and uses what it returns. No other code asks whether
-C is installed.
-"""
+"""The C extension, which computes signatures, keys and estimates."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
-from typing import NewType, NoReturn, Protocol, TypeVar, cast
+from typing import NewType, Protocol, cast
 
-INTERFACE = 11  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 12  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -44,10 +39,16 @@ class Native(Protocol):
         Returns None if the normal form has more than `max_bytes` bytes. Without tables the text must be ASCII.
         """
 
-    def sign_with_form(
-        self, context: Context, unicode: UnicodeTables | None, text: bytes, max_bytes: int, /
-    ) -> tuple[Signed, bytes] | None:
-        """Sign a text as `sign` does, and return its normal form too."""
+    def shingles(self, context: Context, unicode: UnicodeTables | None, text: bytes, max_bytes: int, /) -> bytes | None:
+        """Return the hashes of the distinct shingles of a text in any order, or None if it is too long to sign."""
+
+    def normal_form(
+        self, unicode: UnicodeTables | None, text: bytes, mark_run: int, spaceless_share: int, /
+    ) -> tuple[bytes, int, bool]:
+        """Return the normal form of a text, its code points, and whether it is spaceless.
+
+        Without tables the text must be ASCII.
+        """
 
     def signs(self, text: bytes, /) -> bytes:
         """Return the signs of a text in UTF-8 that mean something (see `signing/signs.py`)."""
@@ -139,6 +140,9 @@ class Native(Protocol):
             four int64: its start and its end in the shorter text, then those in the longer one.
         """
 
+    def share_only_an_end(self, one: TextFields, other: TextFields | PackedText, /) -> bool:
+        """Return whether two texts share nothing above a common end (see `relations/common_end.py`)."""
+
     def cover(
         self, arriving: TextFields, others: tuple[TextFields | PackedText, ...], reach: Callable[[int], bytes], /
     ) -> tuple[bytes, ...]:
@@ -148,40 +152,17 @@ class Native(Protocol):
         """
 
 
-class _Absent:
-    """What stands for the C extension where it cannot be used. Each function raises ImportError, which says why."""
-
-    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
-        return _refuse
-
-
-def _refuse(*_: object) -> NoReturn:
-    raise ImportError(FAULT or "nearstream was installed without a C compiler")
-
-
-def _load() -> tuple[object, str]:
-    """Return the C extension, or what stands for it and why it cannot be used."""
-    if find_spec(_LIBRARY) is None:
-        return _Absent(), ""
+def _load() -> Native:
     try:
         library = import_module(_LIBRARY)
     except ImportError as error:
-        return _Absent(), str(error)
+        raise ImportError(
+            f"{_LIBRARY} cannot be loaded ({error}): install nearstream anew, by `pip install .` or from a wheel"
+        ) from None
     if getattr(library, "INTERFACE", None) != INTERFACE:
-        return _Absent(), f"{_LIBRARY} was built from other sources"
-    return library, ""
+        raise ImportError(f"{_LIBRARY} was built from other sources: install nearstream anew, by `pip install .`")
+    return cast(Native, library)
 
 
-_library, FAULT = _load()
-"""`FAULT` says why an installed extension cannot be used. That there was no compiler at installation is no fault."""
-native = cast(Native, _library)
-"""The C extension. Where it cannot be used, each of its functions raises ImportError."""
-INSTALLED = not isinstance(_library, _Absent)
-"""Whether C is used. A test that wants the twins sets it before anything else is imported."""
-
-_Function = TypeVar("_Function")
-
-
-def fastest(in_c: _Function, twin: _Function) -> _Function:
-    """Return the function that is used: `in_c` where the C extension is installed, or else its twin."""
-    return in_c if INSTALLED else twin
+native = _load()
+"""The C extension."""

@@ -26,6 +26,7 @@ typedef struct {
     u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors; /* max_anchors 0: no anchors */
     u64 dense_below;
     u64 sampled_below, usual_sampled, max_sampled; /* LD windows that become keys besides anchors */
+    u64 noise_bytes, noise_rate, max_noise;        /* other windows that do. max_noise 0: none */
 } Numbers;
 
 /* Memory that a context keeps for its next text, because to allocate it takes longer than to hash a short text. */
@@ -163,7 +164,9 @@ static int are_valid_numbers(const Numbers *n)
         valid &= between(n->run, 1, MAX_RUN) && between(n->spaceless_factor, 1, MAX_RUN / n->run);
         valid &= n->max_anchors <= MAX_KEPT && n->dense_below <= MAX_KEPT;
     }
-    valid &= n->usual_sampled <= n->max_sampled && n->max_sampled <= MAX_SAMPLED;
+    valid &= n->usual_sampled <= n->max_sampled && n->max_sampled <= MAX_SAMPLED && n->max_noise <= MAX_SAMPLED;
+    if (n->max_noise)
+        valid &= between(n->noise_bytes, 1, MAX_POWER) && power_between(n->noise_rate, 2, (u64)1 << 32);
     return valid;
 }
 

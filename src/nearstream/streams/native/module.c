@@ -9,6 +9,7 @@
  */
 
 #include "entries.h"
+#include "estimates/common_end.h"
 #include "estimates/covering.h"
 #include "estimates/passages.h"
 #include "packed_fields.h"
@@ -21,7 +22,7 @@
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 11 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 12 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -30,35 +31,48 @@ typedef struct {
     Result result;
     Buffer scratch;
     size_t max_bytes; /* of the normal form */
+    int only_shingles;
     enum Outcome outcome;
 } Call;
 
-/* Signs the text without touching any Python object. */
-static enum Outcome run(Call *call)
+/* Makes the normal form and describes it in `job`. */
+static enum Outcome fold_text(Folding *f, u64 spaceless_share, Job *job)
 {
-    Folding *f = &call->folding;
-    Job *job = &call->job;
     enum Outcome outcome = fold(f);
     if (outcome != FOLDED)
         return outcome;
     job->data = form_of(f);
     job->size = (size_t)(f->out - job->data);
+    job->characters = job->size - f->following;
+    size_t letters = job->characters - count_of(job->data, job->size, SPACE);
+    job->spaceless = letters && spaceless_share * f->spaceless >= letters;
+    return FOLDED;
+}
+
+/* Signs the text, or only hashes its shingles, without touching any Python object. */
+static enum Outcome run(Call *call)
+{
+    Folding *f = &call->folding;
+    Job *job = &call->job;
+    enum Outcome outcome = fold_text(f, job->context->n.spaceless_share, job);
+    if (outcome != FOLDED)
+        return outcome;
     if (job->size > call->max_bytes)
         return TOO_LARGE;
-    job->characters = job->size - f->following;
-    size_t spaces = count_of(job->data, job->size, SPACE), letters = job->characters - spaces;
-    job->spaceless = letters && job->context->n.spaceless_share * f->spaceless >= letters;
-    measure(job, spaces);
+    measure(job, count_of(job->data, job->size, SPACE));
     if (!grow(&call->scratch, lay_out(job, &call->result, NULL) * sizeof(u64)))
         return NO_MEMORY;
     lay_out(job, &call->result, (u64 *)call->scratch.start);
+    if (call->only_shingles) {
+        call->result.shingles = shingles(job);
+        return FOLDED;
+    }
     sign_form(job, &call->result);
     if (job->context->n.digest_bytes)
         write_digests(job, f->data, (size_t)(f->end - f->data), &call->result);
     return FOLDED;
 }
 
-/* Returns a tuple that takes over new references, or NULL if one of them is NULL. */
 /* Returns `Signed` of __init__.py. Py_BuildValue would take as long as hashing the words of a short text. */
 static PyObject *signed_tuple(const Job *job, const Result *result)
 {
@@ -77,19 +91,9 @@ static PyObject *signed_tuple(const Job *job, const Result *result)
     return tuple_of(signature, sizeof signature / sizeof *signature);
 }
 
-static PyObject *signed_tuple_and_form(const Job *job, const Result *result)
+static PyObject *refuse(enum Outcome outcome)
 {
-    PyObject *both[] = {signed_tuple(job, result), bytes_of(job->data, job->size)};
-    return tuple_of(both, sizeof both / sizeof *both);
-}
-
-static PyObject *result_of(const Call *call, int with_form)
-{
-    switch (call->outcome) {
-    case FOLDED:
-        return (with_form ? signed_tuple_and_form : signed_tuple)(&call->job, &call->result);
-    case TOO_LARGE:
-        return Py_NewRef(Py_None);
+    switch (outcome) {
     case NO_MEMORY:
         return PyErr_NoMemory();
     case NOT_ASCII:
@@ -99,7 +103,18 @@ static PyObject *result_of(const Call *call, int with_form)
     }
 }
 
-static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int with_form)
+static PyObject *result_of(const Call *call)
+{
+    if (call->outcome == TOO_LARGE)
+        return Py_NewRef(Py_None);
+    if (call->outcome != FOLDED)
+        return refuse(call->outcome);
+    if (call->only_shingles)
+        return bytes_of(call->job.shingles, call->result.shingles * sizeof(u64));
+    return signed_tuple(&call->job, &call->result);
+}
+
+static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int only_shingles)
 {
     char *text;
     Py_ssize_t size;
@@ -116,7 +131,7 @@ static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int w
     const Unicode *tables = NULL;
     if (arguments[1] != Py_None && !(tables = PyCapsule_GetPointer(arguments[1], UNICODE)))
         return NULL;
-    Call call = {.max_bytes = max_bytes, .scratch = take_idle(&known->scratch), .job.context = known};
+    Call call = {.max_bytes = max_bytes, .only_shingles = only_shingles, .scratch = take_idle(&known->scratch), .job.context = known};
     call.folding = (Folding){.unicode = tables, .mark_run = known->n.mark_run, .form = take_idle(&known->form)};
     call.folding.data = call.folding.at = (const u8 *)text;
     call.folding.end = call.folding.data + size;
@@ -124,7 +139,7 @@ static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int w
     call.outcome = run(&call);
     if (state)
         PyEval_RestoreThread(state);
-    PyObject *signature = result_of(&call, with_form);
+    PyObject *signature = result_of(&call);
     leave_idle(&known->form, call.folding.form);
     leave_idle(&known->scratch, call.scratch);
     return signature;
@@ -136,10 +151,43 @@ static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     return signed_text(arguments, count, 0);
 }
 
-static PyObject *sign_with_form(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *shingles_of(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
     return signed_text(arguments, count, 1);
+}
+
+/* Returns the normal form of a text, its code points, and whether it is spaceless. */
+static PyObject *normal_form(PyObject *module, PyObject *arguments)
+{
+    PyObject *tables;
+    const char *text;
+    Py_ssize_t size;
+    unsigned long long mark_run, spaceless_share;
+    Job job = {.context = NULL};
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "Oy#KK", &tables, &text, &size, &mark_run, &spaceless_share))
+        return NULL;
+    if (size > MAX_BYTES || !between(mark_run, 1, MAX_POWER) || spaceless_share > MAX_RUN)
+        return PyErr_Format(PyExc_ValueError, "normal_form: a shorter text, or smaller numbers expected");
+    Folding f = {.mark_run = mark_run};
+    if (tables != Py_None && !(f.unicode = PyCapsule_GetPointer(tables, UNICODE)))
+        return NULL;
+    f.data = f.at = (const u8 *)text;
+    f.end = f.data + size;
+    PyThreadState *others = size >= LONG_TEXT ? PyEval_SaveThread() : NULL;
+    enum Outcome outcome = fold_text(&f, spaceless_share, &job);
+    if (others)
+        PyEval_RestoreThread(others);
+    PyObject *fields[] = {NULL, NULL, NULL}, *found = outcome == FOLDED ? NULL : refuse(outcome);
+    if (outcome == FOLDED) {
+        fields[0] = bytes_of(job.data, job.size);
+        fields[1] = PyLong_FromSize_t(job.characters);
+        fields[2] = PyBool_FromLong(job.spaceless);
+        found = tuple_of(fields, sizeof fields / sizeof *fields);
+    }
+    free(f.form.start);
+    return found;
 }
 
 static PyObject *signs(PyObject *module, PyObject *text)
@@ -222,8 +270,10 @@ static PyMethodDef functions[] = {
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},
-    {"sign_with_form", (PyCFunction)(void (*)(void))sign_with_form, METH_FASTCALL,
-     "Sign a text and return its normal form too, or None if that has too many bytes."},
+    {"shingles", (PyCFunction)(void (*)(void))shingles_of, METH_FASTCALL,
+     "Return the hashes of the distinct shingles of a text, in any order."},
+    {"normal_form", normal_form, METH_VARARGS, "Return the normal form of a text, its code points, and if it is spaceless."},
+    {"share_only_an_end", share_only_an_end, METH_VARARGS, "Return whether two texts share nothing above a common end."},
     {NULL, NULL, 0, NULL},
 };
 

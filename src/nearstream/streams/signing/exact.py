@@ -1,22 +1,28 @@
 """Measure two texts exactly, where both are at hand: their edit distance and their sets of shingles."""
 
+from functools import lru_cache
+
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
+from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.fingerprints.shingles import FeatureHasher, Hashes
+from nearstream.streams.fingerprints.unicode_tables import unicode_tables
+from nearstream.streams.native import Context, native
+from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import Scheme
 
+Hashes = NDArray[np.uint64]
 # Cells of the table of Levenshtein's algorithm, 64 of which rapidfuzz computes at a time: 50 ms.
 CELLS_MAX = 10**9
-NO_SHINGLES: Hashes = np.empty(0, dtype=np.uint64)
+_MAX_BYTES = 1 << 30
 
 
 def normal_text(text: str, scheme: Scheme) -> str:
     """Return the normal form of a text that the signer reads, whose characters distances are counted in."""
-    return _normal_form(text, scheme).data.tobytes().decode()
+    return normalize(rewritten(text, scheme.text), scheme.text).data.decode()
 
 
 def exact_distance(one: str, other: str, cells: int = CELLS_MAX) -> int | None:
@@ -32,14 +38,11 @@ def exact_distance(one: str, other: str, cells: int = CELLS_MAX) -> int | None:
 
 def shingle_set(text: str, scheme: Scheme, key: HashKey) -> Hashes:
     """Return the distinct shingles of a text in ascending order, as the signer hashes them."""
-    form = _normal_form(text, scheme)
-    if not form.data.size:
-        return NO_SHINGLES
-    hasher = FeatureHasher(key, scheme.text.word_bytes)
-    (found,) = hasher.shingles(hasher.features([form]), scheme.sketch)
-    return found
+    raw = rewritten(text, scheme.text).encode("utf-8", "surrogatepass")
+    packed = native.shingles(_context(scheme, key), unicode_tables(), raw, _MAX_BYTES)
+    return np.sort(np.frombuffer(packed or b"", dtype=np.uint64))
 
 
-def _normal_form(text: str, scheme: Scheme) -> NormalForm:
-    """Return the normal form that the signer reads: of a rewritten text, where the scheme rewrites."""
-    return normal_forms([rewritten(text, scheme.text)], scheme.text)[0]
+@lru_cache(maxsize=4)
+def _context(scheme: Scheme, key: HashKey) -> Context:
+    return native.context(packed_context(scheme, key))

@@ -19,6 +19,9 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
+    KEPT_SYMBOL_BITS,
+    SPLIT_SYMBOL_BITS,
+    WORD_SYMBOL_BITS,
     AnchorRules,
     BandRules,
     LdRules,
@@ -27,11 +30,11 @@ from nearstream.streams.fingerprints.parameters import (
     SketchRules,
     TextRules,
 )
-from nearstream.streams.signing.packed_fields import kept_parts
-from nearstream.streams.signing.small_keys import SMALL_KEY_BYTES, small_keys
+from nearstream.streams.native import native
 from nearstream.streams.signing.validation import invalid_field
 
 SPEC = 1  # raised when an algorithm changes, since a changed number changes the name by itself
+SMALL_KEY_BYTES = 8
 UNICODE = 14  # version of the tables that normal forms are made with
 MAX_BANDS = 255  # the index of a band is hashed as one byte
 # A former number of the index that every scheme name still hashes, since another hash would name another scheme.
@@ -115,7 +118,7 @@ class Scheme:
             return key.small_key(salt + kind + value)[:SMALL_KEY_BYTES]
 
         def index_keys(kind: bytes, values: bytes, width: int) -> tuple[bytes, ...]:
-            return tuple(dict.fromkeys(small_keys(key, salt + kind, values, width)))
+            return tuple(dict.fromkeys(native.small_keys(key.permutation, salt + kind, values, width)))
 
         bands: tuple[bytes, ...] = ()
         anchors: tuple[bytes, ...] = ()
@@ -141,7 +144,8 @@ class Scheme:
 
         What estimates read remains, with the fields that identify the document.
         """
-        sketch, ld = kept_parts(signature)
+        stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
+        sketch, ld = native.kept_parts(signature.sketch, signature.ld, stored, KEPT_SYMBOL_BITS[stored])
         return replace_fields(signature, raw_digest=signature.digest, sketch=sketch, ld=ld, anchors=b"")
 
     def check(self, signature: Signature) -> None:

@@ -1,6 +1,6 @@
 """Signing: from a document to its signature."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -11,19 +11,13 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import invalid_parameters
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.native import Signed, fastest
-from nearstream.streams.signing.native_backend import NativeSigning
-from nearstream.streams.signing.numpy_backend import Implementation, NumpySigning
+from nearstream.streams.fingerprints.unicode_tables import unicode_tables
+from nearstream.streams.native import Signed, native
+from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signs import signs, unread
 
 MAX_BYTES = 1024 * 1024
-# Batching makes texts of up to 100,000 bytes faster. Larger batches are slower because the temporary arrays of numpy
-# leave the cache. The limit counts bytes of UTF-8 rather than characters, because a character of which NFKC makes 18
-# has three bytes.
-BATCH_BYTES = 196_608
-_Fastest: type[NativeSigning | NumpySigning] = fastest(NativeSigning, NumpySigning)
-DEFAULT_IMPLEMENTATION = _Fastest.name
 
 _Value = TypeVar("_Value")
 
@@ -43,22 +37,15 @@ class Unsigned(NamedTuple):
 
 
 class Signer:
-    """A signer of documents under one scheme.
+    """A signer of documents under one scheme."""
 
-    Attributes:
-        implementation: "native" or "numpy", for the log and the metrics.
-    """
-
-    def __init__(
-        self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES, computing: Implementation | None = None
-    ) -> None:
+    def __init__(self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES) -> None:
         """Prepare signing under a scheme and its key.
 
         Args:
             scheme: The scheme that signatures will name.
             key: The key that the scheme was made for.
             max_bytes: The most bytes that a normal form may have.
-            computing: The implementation to use. None chooses C if it is available, else numpy.
 
         Raises:
             ValueError: The scheme was made for another key, or one of its numbers is out of range.
@@ -73,8 +60,7 @@ class Signer:
         self._scheme = scheme
         self._key = key
         self._max_bytes = max_bytes
-        self._computing = computing or _Fastest(scheme, key)
-        self.implementation = self._computing.name
+        self._context = native.context(packed_context(scheme, key))
 
     def sign(self, document: Document, origin: Origin | None = None, degraded: tuple[str, ...] = ()) -> Signature:
         """Sign a complete document.
@@ -90,34 +76,33 @@ class Signer:
             ValueError: A field is missing, or `observed_at` has no time zone.
             InvalidMessageError: `too_large`, since one character may become 18 in the normal form.
         """
-        (signed,) = self._sign_texts([_present(document.text, "text")])
+        signed = self._signed(_present(document.text, "text"))
         return self._signature(signed, document, origin, degraded)
 
     def sign_many(self, unsigned: Iterable[Unsigned]) -> Iterator[Signature | InvalidMessageError]:
         """Sign several documents in order.
 
-        A document that is too large yields its error instead. Works on 196,608 bytes of UTF-8 at a time, or on one
-        longer text, and reads no further until their signatures are taken. With numpy, short texts are several times
-        as fast together as alone.
+        A document that is too large yields its error instead. Reads no further until a signature is taken.
 
         Raises:
             ValueError: A field is missing, or `observed_at` has no time zone.
         """
-        for batch in _batches(unsigned):
-            texts = [_present(item.document.text, "text") for item in batch]
-            for item, signed in zip(batch, self._sign_texts(texts), strict=True):
-                try:
-                    yield self._signature(signed, *item)
-                except InvalidMessageError as error:
-                    yield error
+        for item in unsigned:
+            try:
+                yield self.sign(*item)
+            except InvalidMessageError as error:
+                yield error
 
-    def _sign_texts(self, texts: Sequence[str]) -> Sequence[Signed | None]:
-        read = [rewritten(text, self._scheme.text) for text in texts]
-        results = self._computing.sign_many(read, self._max_bytes)
-        return [
-            result and self._with_digests(result, plain, text)
-            for result, plain, text in zip(results, read, texts, strict=True)
-        ]
+    def _signed(self, text: str) -> Signed | None:
+        plain = rewritten(text, self._scheme.text)
+        signed = self._computed(plain)
+        return signed and self._with_digests(signed, plain, text)
+
+    def _computed(self, plain: str) -> Signed | None:
+        """Return what C computes of a text, None if its normal form is too large."""
+        raw = plain.encode("utf-8", "surrogatepass")
+        tables = None if len(raw) == len(plain) else unicode_tables()
+        return native.sign(self._context, tables, raw, self._max_bytes)
 
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
@@ -154,22 +139,6 @@ class Signer:
             document.against,
         )
         # fmt: on
-
-
-def _batches(unsigned: Iterable[Unsigned]) -> Iterator[list[Unsigned]]:
-    """Yield batches of at most `BATCH_BYTES`, or of one longer document."""
-    batch: list[Unsigned] = []
-    batch_bytes = 0
-    for item in unsigned:
-        text = item.document.text or ""
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        if batch and batch_bytes + size > BATCH_BYTES:
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(item)
-        batch_bytes += size
-    if batch:
-        yield batch
 
 
 def _milliseconds(observed_at: datetime) -> int:

@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
-from nearstream.streams.native import fastest, native
+from nearstream.streams.native import native
 
 # Music, sign writing, and scripts newer than Unicode 14.0.
 _UNREAD = re.compile(
@@ -18,32 +18,6 @@ _UNREAD = re.compile(
 )
 _SMALL = "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]"
 _RAISED, _HAS_SMALL = re.compile(f"(?<=[0-9]){_SMALL}+"), re.compile(_SMALL)
-# Signs that always mean something: $ % &, and outside ASCII currency, degrees, per mille, mathematics, arrows, pictures
-# and Braille. Boxes, blocks and geometric shapes are layout.
-_ALWAYS = (
-    r"$%&\u00a2-\u00a5\u00ac\u00b0\u00b1\u00d7\u00f7\u058f\u060b\u07fe\u07ff\u09f2\u09f3\u09fb\u0af1\u0bf9\u0e3f\u17db"
-    r"\u2030\u2031\u20a0-\u20c0\u2190-\u23ff\u2600-\u2bff\ua838\uff04-\uff06\uff0b\uff1c-\uff1e\uffe0-\uffe6"
-    r"\U00011fdd-\U00011fe0\U0001e2ff\U0001ecb0\U0001f000-\U0001faff"
-)
-# One private code point is a bullet or an icon. Several in a row are the text of a font of its own.
-_PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
-_MATH = "+<=>"
-_DASHES = r"\u2010-\u2013\-"
-_MARKS = rf".,:/'*^\u066b\u066c\u2019\u2044{_DASHES}"
-# A class comes first, because a search for a class is fast. What is around the sign is looked at behind it.
-_SIGN = re.compile(
-    rf"[{_ALWAYS}{_PRIVATE}{_MATH}{_MARKS}#!](?:"
-    rf"(?<=[{_ALWAYS}])"
-    rf"|(?<=[{_MATH}])(?<![{_MATH}].)(?<!\n>)(?<!\A>)[{_MATH}]{{0,2}}(?![{_MATH}])"
-    rf"|(?<=\d[{_MARKS}])(?=\d)"
-    rf"|(?<=[.{_DASHES}])(?<![\w.,')\]\-].)(?=\d)"
-    r"|(?<=\w[ \n][/^])(?=[ \n]\w)|(?<=\w[*^])(?=\w)"
-    r"|(?<=\w\#)(?!\w)"
-    rf"|(?<=[{_PRIVATE}])[{_PRIVATE}]{{2,}}"
-    r"|(?<=!)(?:(?==)|(?<![\w!?].)(?=[\w(]))"
-    r")\s*\w?",
-    re.DOTALL | re.ASCII,
-)
 _WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2019": "'", "\u2044": "/"})
 
 
@@ -56,7 +30,7 @@ def signs(text: str) -> bytes:
     Braille and three private code points in a row count as text that no normal form holds. All others are punctuation
     or layout, which includes line breaks.
     """
-    found = _found(text)
+    found = native.signs(text.encode("utf-8", "surrogatepass")).decode()
     if not found.isascii():
         found = unicodedata.normalize("NFKC", found).translate(_WRITTEN_AS)
     return found.lower().encode()
@@ -75,16 +49,3 @@ def unread(text: str) -> bytes:
     if _UNREAD.search(beyond):
         found = [*_UNREAD.findall(text), *found]
     return " ".join(found).encode()
-
-
-def found_natively(text: str) -> str:
-    """Return these signs and what follows them as they stand in the text, found by C."""
-    return native.signs(text.encode("utf-8", "surrogatepass")).decode()
-
-
-def found_slowly(text: str) -> str:
-    """Return what `found_natively` does, without C."""
-    return "".join("".join(_SIGN.findall(text)).split())
-
-
-_found = fastest(found_natively, found_slowly)

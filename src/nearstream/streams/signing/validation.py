@@ -4,9 +4,10 @@ from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SampledRules, SketchRules
-from nearstream.streams.signing.packed_fields import ascends, words_end
+from nearstream.streams.native import native
 
 _LARGEST_RATE = 1 << 30
+_VARINT_BYTES = 6  # 42 bits
 _LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
 
 
@@ -62,23 +63,38 @@ def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
     if rules.gap_bits:
         if signature.gaps:
             raise ValueError("gaps packed with their symbols expected")
-        return words_end(signature.ld)
-    from nearstream.streams.fingerprints.ld_encoding import unpack_varints  # which loads numpy
-
-    gaps = unpack_varints(signature.gaps)
-    if len(signature.ld) != 2 * gaps.size:
+        return native.words_end(signature.ld)
+    gaps = _varints(signature.gaps)
+    if len(signature.ld) != 2 * len(gaps):
         raise ValueError("2 bytes and one gap for each symbol expected")
     unit = signature.rate // rules.gap_steps
-    # Checked before the multiplication below, which would make small positions of very large gaps.
-    if int(gaps.max(initial=0)) > signature.n_bytes // unit:
-        raise ValueError("gaps inside the text expected")
-    return gaps.size, int(gaps.sum()) * unit
+    return len(gaps), sum(gaps) * unit
+
+
+def _varints(packed: bytes) -> list[int]:
+    """Return numbers in unsigned LEB128.
+
+    Raises:
+        ValueError: The last number does not end, or one has more than 6 bytes.
+    """
+    numbers, number, bits = [], 0, 0
+    for byte in packed:
+        number |= (byte & 0x7F) << bits
+        bits += 7
+        if byte < 0x80:
+            numbers.append(number)
+            number = bits = 0
+        elif bits == 7 * _VARINT_BYTES:
+            raise ValueError(f"expected numbers of at most {_VARINT_BYTES} bytes")
+    if bits:
+        raise ValueError("expected the last byte of the last number")
+    return numbers
 
 
 def _invalid_anchors(packed: bytes, most: int) -> str:
     if len(packed) % 8 or len(packed) > 8 * most:
         return f"anchors: at most {most} values of 8 bytes expected"
-    if not ascends(packed):
+    if not native.ascends(packed):
         return "anchors: distinct values in ascending order expected"
     return ""
 

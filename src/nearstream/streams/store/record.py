@@ -11,8 +11,8 @@ import msgspec
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Labels, document_key
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.table import DOCUMENTS
-from nearstream.streams.native import PackedText
-from nearstream.streams.store.text_part import DIGEST_BYTES, pack_text, unpack_text
+from nearstream.streams.native import PackedText, native
+from nearstream.streams.store.text_part import DIGEST_BYTES, pack_text
 
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
 _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
@@ -145,7 +145,7 @@ class Recorded(NamedTuple):
     def signature(self) -> Signature:
         """The signature that was packed."""
         identity, lineage = self.identity, self.lineage
-        text = unpack_text(self.packed, self.text_at)
+        text = native.unpack_text(self.packed, self.text_at)
         digest = self.version_bytes + text[0]
         partition, offset = identity.partition, identity.offset
         sent_at_ms = 0 if identity.sent_after_ms is None else self.observed_at_ms + identity.sent_after_ms

@@ -34,9 +34,9 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
         An empty text if the message has nothing but its Subject and notices, which alone make no copy.
     """
     form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
-    if not (others or _masked_form(split_notices(text).own).data.size):
+    if not (others or _masked_form(split_notices(text).own).data):
         return ""
-    digest = key.digest(title.data.tobytes() + b"\0" + form.data.tobytes() + (b"\0" + others if others else b""))
+    digest = key.digest(title.data + b"\0" + form.data + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"
 
 
@@ -58,5 +58,5 @@ def _masked_form(text: str) -> NormalForm:
 
 def _is_short(form: NormalForm) -> bool:
     if form.spaceless:
-        return form.data.size < MIN_SPACELESS_BYTES
-    return form.data.tobytes().count(b" ") + 1 < MIN_WORDS
+        return len(form.data) < MIN_SPACELESS_BYTES
+    return form.data.count(b" ") + 1 < MIN_WORDS

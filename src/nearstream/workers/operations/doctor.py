@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
-from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
@@ -20,7 +19,7 @@ from nearstream.workers.kafka.lag import PartitionLag, lag_reader
 from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
-from nearstream.workers.operations.doctor_checks import Check, Grade, clock, memory, persistence, records_ahead, signer
+from nearstream.workers.operations.doctor_checks import Check, Grade, clock, memory, persistence, records_ahead
 from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
@@ -43,7 +42,6 @@ async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
         yield Check(
             Grade.WARN, "hash key", "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
         )
-    yield signer(DEFAULT_IMPLEMENTATION)
     for variable in in_the_clear(settings):
         problem = f"{variable} is another host, reached without TLS: anyone on the network can read everything"
         yield Check(Grade.WARN, "tls", problem)

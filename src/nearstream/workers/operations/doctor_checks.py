@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from nearstream.streams.native import FAULT as NATIVE_FAULT
 from nearstream.workers.operations.terminal import in_bytes
 
 CROWDED_RATIO = 0.8
@@ -27,20 +26,6 @@ class Check:
     grade: Grade
     subject: str
     detail: str
-
-
-def signer(implementation: str) -> Check:
-    """Check that the compiled part can sign.
-
-    Args:
-        implementation: The one that signs, "native" or "numpy".
-    """
-    if NATIVE_FAULT:
-        problem = f"numpy signs, several times slower, because the compiled part cannot be used ({NATIVE_FAULT})"
-        remedy = "rebuild it with `pip install --force-reinstall --no-deps nearstream`, in a checkout with"
-        return Check(Grade.WARN, "signer", f"{problem}: {remedy} `pip install -e .`")
-    slower = "; several times faster if a C compiler is there at `pip install`" if implementation == "numpy" else ""
-    return Check(Grade.OK, "signer", f"implementation {implementation}{slower}")
 
 
 def memory(info: Mapping[str, Any]) -> Check:

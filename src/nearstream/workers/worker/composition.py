@@ -15,7 +15,6 @@ from nearstream.schemas.live.state import WorkerStateName
 from nearstream.schemas.topics.table import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
-from nearstream.streams.signing.signer import DEFAULT_IMPLEMENTATION
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.exit_codes import Exit
@@ -34,7 +33,7 @@ from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import Saying, start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.operations.doctor_checks import Grade, memory, persistence, signer
+from nearstream.workers.operations.doctor_checks import Grade, memory, persistence
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
@@ -265,16 +264,12 @@ def _signature_topic(deployment: Deployment) -> SignatureTopic:
 def _log_start(deployment: Deployment, role: str) -> None:
     settings = deployment.settings
     log.info(
-        "nearstream %s, role %s, group %s, scheme %s, signing by %s",
+        "nearstream %s, role %s, group %s, scheme %s",
         version("nearstream"),
         role,
         settings.group,
         deployment.scheme.name,
-        DEFAULT_IMPLEMENTATION,
     )
-    check = signer(DEFAULT_IMPLEMENTATION)
-    if check.grade is not Grade.OK:
-        log.warning("%s", check.detail)
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
     exposed = in_the_clear(settings)

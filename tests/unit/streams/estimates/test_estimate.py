@@ -32,7 +32,7 @@ def of_texts(one: str, other: str) -> Estimate:
 
 
 def plain(text: str) -> str:
-    return normalize(text).data.tobytes().decode()
+    return normalize(text).data.decode()
 
 
 def places_of(one: str, other: str) -> CommonText:

@@ -14,7 +14,7 @@ RULES = TextRules(masks="mail/1")
 
 def masked(text: str) -> str:
     """Return the normal form of a masked text."""
-    return normalize(mask_personal(text, RULES)).data.tobytes().decode()
+    return normalize(mask_personal(text, RULES)).data.decode()
 
 
 @pytest.mark.parametrize(

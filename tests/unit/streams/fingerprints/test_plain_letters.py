@@ -12,7 +12,7 @@ from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.signing.exact import shingle_set
 from nearstream.streams.signing.scheme import preset
-from tests.support.implementations import each_implementation, signer_of
+from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import sign
 
 PLAIN = "The quick brown fox jumps over the lazy dog."
@@ -85,9 +85,8 @@ def test_reading_comes_before_masking() -> None:
     assert rewritten("co\u00adde", TextRules()) == "co\u00adde"
 
 
-@each_implementation
-def test_both_implementations_sign_what_is_read(implementation: str) -> None:
-    signer, text = signer_of(implementation, "dense"), english(3_000)
+def test_what_is_read_is_signed() -> None:
+    signer, text = Signer(preset("fine", HashKey.public()), HashKey.public()), english(3_000)
     changed = with_twins(with_invisible(text, random.Random(1), 1), random.Random(2))
     plain, imitated = sign(text, "a", signer), sign(changed, "b", signer)
     assert imitated.digest == plain.digest
@@ -95,16 +94,15 @@ def test_both_implementations_sign_what_is_read(implementation: str) -> None:
     assert imitated.raw_digest != plain.raw_digest
 
 
-@each_implementation
-def test_other_schemes_read_every_code_point(implementation: str) -> None:
-    signer, text = signer_of(implementation), english(3_000)
+def test_other_schemes_read_every_code_point() -> None:
+    signer, text = Signer(preset("compact", HashKey.public()), HashKey.public()), english(3_000)
     changed = with_twins(text, random.Random(2))
     assert sign(changed, "b", signer).digest != sign(text, "a", signer).digest
 
 
 def test_whole_sets_of_shingles_are_of_what_is_read() -> None:
     key, text = HashKey.public(), english(1_000)
-    scheme = preset("dense", key)
+    scheme = preset("fine", key)
     assert shingle_set(with_twins(text, random.Random(3)), scheme, key).tolist() == (
         shingle_set(text, scheme, key).tolist()
     )

@@ -15,7 +15,6 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
-from tests.support.implementations import computing_of, each_implementation
 
 KEY = HashKey.public()
 SCHEME = preset("mail", KEY)
@@ -91,21 +90,19 @@ def test_the_scheme_meets_no_other() -> None:
     assert SCHEME.name.startswith(f"mail-1-u14-k{KEY.fingerprint}-")
 
 
-@each_implementation
-def test_the_signature_of_a_mail_with_a_notice_is_frozen(implementation: str) -> None:
+def test_the_signature_of_a_mail_with_a_notice_is_frozen() -> None:
     notice = "This e-mail and any attachments are confidential. If you are not the intended recipient, delete it."
     text = f"Schöne Grüße an alle im Büro, und bis Montag um neun\n\n{notice}\n-- \nAnna"
-    signature = Signer(SCHEME, KEY, computing=computing_of(implementation, SCHEME)).sign(document(text))
+    signature = Signer(SCHEME, KEY).sign(document(text))
     assert (signature.digest.hex(), signature.words) == NOTICED
 
 
-@each_implementation
-def test_signatures_of_mail_are_frozen(implementation: str) -> None:
+def test_signatures_of_mail_are_frozen() -> None:
     former = TextRules(spelling="plain/1", signs="signs/1", masks="mail/1")
     rules = SCHEME.text, former, TextRules(spelling="plain/1", masks="mail/1"), TextRules(masks="mail/1")
     for text, frozen in zip(rules, (FROZEN, *FORMER), strict=True):
         scheme = replace(SCHEME, text=text)
-        signer = Signer(scheme, KEY, computing=computing_of(implementation, scheme))
+        signer = Signer(scheme, KEY)
         signature = signer.sign(document(campaign("Anna", 1)))
         assert (scheme.name, signature.digest.hex()[:16], signature.words) == frozen
 

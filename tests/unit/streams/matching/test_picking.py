@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nearstream.streams.matching.protocol.picking import BEST, pick
-from nearstream.streams.matching.protocol.tally import COMMON_READS, RARE_BELOW, Shared, shortlist_slowly, weight
+from nearstream.streams.matching.protocol.tally import COMMON_READS, RARE_BELOW, Shared, shortlist
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.history import NO_ORDER
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, FamilyView, View
 from nearstream.streams.store.registration import NUMBER_BYTES
+from tests.reference.tally import weight
 
 LIMITS = IndexLimits()
 ALL_PAIRS = IndexLimits(events_per_family=0)
@@ -71,6 +72,6 @@ def test_of_those_that_share_only_common_text_few_are_looked_at() -> None:
     packed = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in numbers)
     keys = b"".join(ANCHOR + bytes([key]) * 8 for key in range(9))
     found = [(keys, b"".join(BUCKET.pack(key, len(numbers)) + packed for key in range(9)))]
-    assert [*shortlist_slowly(found, 99, 40, LIMITS).shared] == numbers[:COMMON_READS]
-    assert [*shortlist_slowly(found, 99, 9, LIMITS).shared] == numbers  # they share all that this one has
-    assert [*shortlist_slowly(found, 99, 40, ALL_PAIRS).shared] == numbers
+    assert [*shortlist(found, 99, 40, LIMITS).shared] == numbers[:COMMON_READS]
+    assert [*shortlist(found, 99, 9, LIMITS).shared] == numbers  # they share all that this one has
+    assert [*shortlist(found, 99, 40, ALL_PAIRS).shared] == numbers

@@ -9,11 +9,10 @@ import pytest
 from nearstream.schemas.documents.document import EPOCH, Document
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld_encoding import pack_varints
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, SketchRules, TextRules
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import Signer
-from tests.support.implementations import computing_of, each_implementation
+from tests.reference.ld_encoding import pack_varints
 
 KEY = HashKey.public()
 STANDARD = preset("standard", KEY)
@@ -45,7 +44,7 @@ TEXT = " ".join(map(str, range(1000)))
         replace(STANDARD, noise=NoiseRules(rate=1 << 33)),
     ],
 )
-def test_a_scheme_that_cannot_be_signed_is_refused_whatever_computes(scheme: Scheme) -> None:
+def test_a_scheme_that_cannot_be_signed_is_refused(scheme: Scheme) -> None:
     with pytest.raises(ValueError, match="expected"):
         Signer(scheme, KEY)
 
@@ -53,10 +52,9 @@ def test_a_scheme_that_cannot_be_signed_is_refused_whatever_computes(scheme: Sch
 @pytest.mark.parametrize(
     "text", [TextRules(mark_run=64), TextRules(spaceless_share=4096), TextRules(spaceless_share=0)]
 )
-@each_implementation
-def test_the_largest_numbers_that_are_allowed_can_be_signed(text: TextRules, implementation: str) -> None:
+def test_the_largest_numbers_that_are_allowed_can_be_signed(text: TextRules) -> None:
     scheme = replace(STANDARD, text=text, ld=LdRules(rates=(1 << 32,), lengths=()))
-    signer = Signer(scheme, KEY, computing=computing_of(implementation, scheme))
+    signer = Signer(scheme, KEY)
     assert signer.sign(Document(id="a", text=TEXT, observed_at=EPOCH)).words == 1000
 
 

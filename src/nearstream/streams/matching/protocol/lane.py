@@ -16,7 +16,8 @@ from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Meeting, Pause
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.shortening import shorten
-from nearstream.streams.matching.protocol.tally import crowded_keys, keys_that_hold, keys_without, unseen
+from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
+from nearstream.streams.native import native
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
@@ -295,5 +296,5 @@ class Lane:
 
         The first two members of a bucket stay there, in whatever order they look.
         """
-        keys = keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
+        keys = native.keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
         return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))

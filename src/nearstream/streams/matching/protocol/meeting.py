@@ -9,7 +9,8 @@ from nearstream.streams.matching.protocol.judging import Comparing
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import pick, representative_of
 from nearstream.streams.matching.protocol.sharing import entered_by_others, rely
-from nearstream.streams.matching.protocol.tally import Shared, keys_that_hold, keys_without, shortlist, without
+from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
+from nearstream.streams.native import native
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
 
@@ -76,7 +77,7 @@ class Meeting:
         await self.look(looking, rest.__getitem__)
         for case in looking:
             if case.hint:
-                _, case.left = keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
+                _, case.left = native.keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
                 case.relied = {case.hint} if case.left else set()
         for case, firsts in shared.items():
             for first, keys in firsts.items():

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.tally import held_for, keys_without, split
+from nearstream.streams.matching.protocol.tally import keys_without, split
+from nearstream.streams.native import native
 
 
 def entered_by_others(cases: Sequence[Case]) -> dict[Case, Mapping[Case, bytes]]:
@@ -38,5 +39,5 @@ def rely(case: Case, first: Case, keys: bytes) -> None:
     for some, number in ((entered, first.number), (keys_without(keys, entered), 0)):
         if some:
             case.relied.add(number or first.hint)
-            case.found.append((some, held_for(first.found, some, number)))
+            case.found.append((some, native.held_for(first.found, some, number)))
     case.left += keys

@@ -1,11 +1,10 @@
 """Counts the keys that earlier states share with a document, and chooses the states to look at."""
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from struct import Struct, unpack
 
-from nearstream.streams.native import fastest, native
+from nearstream.streams.native import native
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import BAND_CAP, HEADS, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
@@ -80,7 +79,7 @@ class Shortlist:
     is_cut: bool = False
 
 
-def shortlist_slowly(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
+def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
     """Return the states to look at, the best first.
 
     These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
@@ -92,26 +91,6 @@ def shortlist_slowly(found: Found, own: int, anchors: int, limits: IndexLimits) 
         anchors: Number of its anchor keys.
         limits: Bounds of the index.
     """
-    counted = _counted(found, own, limits)
-    chosen = Shortlist(full_buckets=counted.full_buckets)
-    others = common = 0
-    shared = counted.shared
-    for number in sorted(shared, key=lambda each: (not shared[each].is_direct, -shared[each].weight, each)):
-        if not shared[number].is_direct:
-            is_common = not is_telling(shared[number], anchors, limits)
-            if is_common and common == COMMON_READS:
-                continue
-            if others == LOOKS:
-                chosen.is_cut = True
-                break
-            common += is_common
-            others += 1
-        chosen.shared[number] = shared[number]
-    return chosen
-
-
-def shortlist_natively(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
-    """Return the states to look at, counted by the C extension."""
     numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS, not limits.events_per_family)
     packed, full_buckets, is_cut = native.shortlist(found, numbers)
     chosen = Shortlist(full_buckets=full_buckets, is_cut=bool(is_cut))
@@ -129,7 +108,6 @@ def shortlist_natively(found: Found, own: int, anchors: int, limits: IndexLimits
 
 
 _CONSTANTS = (UNIT, BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, COPY_PERCENT, LOOKS, COMMON_READS)
-shortlist = fastest(shortlist_natively, shortlist_slowly)
 
 
 def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
@@ -138,71 +116,6 @@ def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
     `anchors` is the number of anchors of that one.
     """
     return not limits.events_per_family or shared.shares_rare or 100 * shared.anchors >= COPY_PERCENT * anchors
-
-
-def weight(others: int) -> int:
-    """Return the weight of a shared anchor.
-
-    This is `UNIT` / sqrt(others), rounded down, because a rare anchor says more than a frequent one.
-
-    Args:
-        others: Number of earlier documents that have the anchor, at least 1.
-    """
-    return int(UNIT / math.sqrt(others))
-
-
-def _counted(found: Found, own: int, limits: IndexLimits) -> Shortlist:
-    """Count the shared keys of every earlier state, in no order.
-
-    A full digest bucket hides nobody, because equal texts are one family, unless every pair is asked for.
-    """
-    caps = _caps(limits.bucket_cap)
-    counted = Shortlist()
-    for key, numbers in held_by(found):
-        kind, others = key[:1], [number for number in numbers if number != own]
-        is_full = len(others) >= caps[kind] and (kind != DIGEST or not limits.events_per_family)
-        counted.full_buckets += is_full
-        for number in others:
-            shared = counted.shared.setdefault(number, Shared())
-            shared.in_full_bucket |= is_full
-            if kind == DIGEST:
-                shared.by_digest = True
-            elif kind == LINEAGE:
-                shared.by_lineage = True
-            else:
-                _count(shared, kind, len(others))
-    return counted
-
-
-def _count(shared: Shared, kind: bytes, others: int) -> None:
-    shared.rare += others < RARE_BELOW
-    if kind == BAND:
-        shared.bands = min(shared.bands + 1, 0xFF)
-    else:
-        shared.anchors += 1
-    shared.weight = min(shared.weight + (BAND_ANCHORS if kind == BAND else 1) * weight(others), WEIGHT_MAX)
-
-
-def keys_that_hold_slowly(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
-    """Return the keys whose buckets held a number.
-
-    The first part has the keys whose buckets held the document too, the second part has the others.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        number: The number.
-        own: Number of the document.
-        kinds: The letters for these kinds.
-    """
-    both: list[bytes] = []
-    one: list[bytes] = []
-    for key, numbers in held_by(found):
-        if key[0] in kinds and number in numbers:
-            (both if own in numbers else one).append(key)
-    return b"".join(both), b"".join(one)
-
-
-keys_that_hold = fastest(native.keys_that_hold, keys_that_hold_slowly)
 
 
 def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
@@ -224,16 +137,17 @@ def unseen(found: Found, family: Collection[int], anchor_cap: int) -> set[int]:
 
     Later states in such a bucket may not have met the family. A full bucket may have dropped its members.
     """
-    caps = _caps(anchor_cap)
+    most = caps(anchor_cap)
     return {
         number
         for key, numbers in held_by(found)
-        if len(numbers) < caps[key[:1]] and not any(map(family.__contains__, numbers))
+        if len(numbers) < most[key[:1]] and not any(map(family.__contains__, numbers))
         for number in numbers
     }
 
 
-def _caps(anchor_cap: int) -> dict[bytes, int]:
+def caps(anchor_cap: int) -> dict[bytes, int]:
+    """Return how many numbers a bucket of each kind holds."""
     return {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
 
 
@@ -251,29 +165,7 @@ def keys_without(keys: bytes, some: bytes) -> bytes:
 def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
     """Return what buckets held, without some keys that are asked for again."""
     rest = [(each, keys_without(each, keys)) for each, _ in found]
-    return [(some, held_for([one], some, 0)) for one, (_, some) in zip(found, rest, strict=True) if some]
-
-
-def held_for_slowly(found: Found, keys: bytes, number: int) -> bytes:
-    """Return what the buckets of some keys held, as a reply for these.
-
-    Args:
-        found: The keys of a document, and what their buckets held. One that is not named held nothing.
-        keys: Some keys.
-        number: Each bucket of the reply holds this number too, behind the others. 0: none.
-    """
-    held: dict[bytes, list[int]] = {}
-    for key, numbers in held_by(found):
-        held.setdefault(key, numbers)
-    reply, more = [], [number] if number else []
-    for index, key in enumerate(split(keys)):
-        numbers = [*held.get(key, ()), *more]
-        reply.append(BUCKET.pack(index, len(numbers)))
-        reply += [each.to_bytes(NUMBER_BYTES, "big") for each in numbers]
-    return b"".join(reply)
-
-
-held_for = fastest(native.held_for, held_for_slowly)
+    return [(some, native.held_for([one], some, 0)) for one, (_, some) in zip(found, rest, strict=True) if some]
 
 
 def held_by(found: Found, least: int = 1) -> Iterator[tuple[bytes, list[int]]]:

@@ -105,9 +105,8 @@ static int take_reach(Comparison *c, i64 rate)
     return c->with.reach.farthest >= 0;
 }
 
-/* Puts the shorter text first, and returns the least number of common symbols that is worth an alignment. Returns 0 with
- * an exception if both texts cannot be compared. */
-static int order_both(Comparison *c, int same_lineage, Side both[2], i64 *least)
+/* Reads both texts at the coarser of their rates. Returns 0 with an exception if that is impossible. */
+static int read_views(Comparison *c)
 {
     i64 finer = least_of(c->arriving.rate, c->other.rate), coarser = most_of(c->arriving.rate, c->other.rate);
     unsigned doublings = bit_length(coarser) - bit_length(finer);
@@ -119,7 +118,14 @@ static int order_both(Comparison *c, int same_lineage, Side both[2], i64 *least)
         PyErr_SetString(PyExc_ValueError, "ld, gaps: symbols with their gaps expected");
     if (reading == NO_ROOM)
         PyErr_NoMemory();
-    if (reading != READ || !take_reach(c, coarser))
+    return reading == READ;
+}
+
+/* Puts the shorter text first, and returns the least number of common symbols that is worth an alignment. Returns 0 with
+ * an exception if both texts cannot be compared. */
+static int order_both(Comparison *c, int same_lineage, Side both[2], i64 *least)
+{
+    if (!read_views(c) || !take_reach(c, most_of(c->arriving.rate, c->other.rate)))
         return 0;
     Side one = {&c->arriving, &c->views[0]}, other = {&c->other, &c->views[1]};
     int is_shorter = is_in_order(&one, &other);

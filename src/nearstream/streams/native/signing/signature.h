@@ -30,7 +30,7 @@ static void *allocate(u64 *scratch, size_t *at, size_t size)
 static size_t lay_out(Job *job, Result *result, u64 *scratch)
 {
     size_t at = 0, most = job->context->n.max_symbols + 1;
-    size_t keys = job->context->n.max_sampled, list = job->most_windows + 1 + keys;
+    size_t keys = job->context->n.max_sampled + job->context->n.max_noise + 1, list = job->most_windows + 1 + keys;
     result->ld = allocate(scratch, &at, most);
     result->gaps = allocate(scratch, &at, most);
     job->keys = allocate(scratch, &at, keys);
@@ -49,11 +49,17 @@ static size_t lay_out(Job *job, Result *result, u64 *scratch)
     return end > shared ? end : shared;
 }
 
-/* Hashes the distinct shingles and returns how many there are. A shorter text has one shingle of all words. */
+/* Hashes the words, then the distinct shingles, and returns how many of these there are. A shorter text has one shingle
+ * of all words. */
 static size_t shingles(Job *job)
 {
     const Numbers *n = &job->context->n;
     size_t count = 0;
+    if (job->spaceless) {
+        sum_prefixes(job->context, job->data, job->size, job->prefix);
+        find_positions(job->data, job->size, 1, job->character_starts);
+    }
+    hash_words(job, find_positions(job->data, job->size, 0, job->spaces));
     if (job->spaceless)
         count = byte_runs(job, n->shingle_bytes, n->sketch_salt, job->shingles);
     if (!count && job->words)
@@ -69,11 +75,8 @@ static void sign_form(Job *job, Result *result)
         ld_signature(job, result);
         keep_keys(job, result->rate);
     }
-    if (job->spaceless) {
-        sum_prefixes(job->context, job->data, job->size, job->prefix);
-        find_positions(job->data, job->size, 1, job->character_starts);
-    }
-    hash_words(job, find_positions(job->data, job->size, 0, job->spaces));
+    if (n->max_noise)
+        keep_noise(job);
     result->shingles = shingles(job);
     sketch(job->shingles, result->shingles, job->spare, n->sketch_bits, result->sketch);
     anchors(job, result);

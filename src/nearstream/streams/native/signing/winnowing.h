@@ -88,6 +88,42 @@ static size_t winnowed(Job *job, u64 *out)
     }
 }
 
+/* Adds a hash to those that become keys, which are distinct and in ascending order. Returns how many there are. */
+static size_t insert_key(u64 *keys, size_t count, u64 hash)
+{
+    size_t at = count;
+    while (at && keys[at - 1] > hash)
+        at--;
+    if (at && keys[at - 1] == hash)
+        return count;
+    memmove(keys + at + 1, keys + at, (count - at) * sizeof *keys);
+    keys[at] = hash;
+    return count + 1;
+}
+
+/* Keeps the hashes of windows of bytes that become keys: one in `noise_rate`, and half as many as long as there are more
+ * than `max_noise`. A window is sampled in another text too, however many windows around it differ there, which does not
+ * hold for the least hash of a run. */
+static void keep_noise(Job *job)
+{
+    const Context *c = job->context;
+    u64 *keys = job->keys + job->n_keys, hash = 0, limit = ~(u64)0 / c->n.noise_rate + 1;
+    size_t width = c->n.noise_bytes, count = 0;
+    u64 leaving = c->powers[width];
+    for (size_t i = 0; i < job->size; i++) {
+        hash = hash * c->powers[1] + c->n.table[job->data[i]];
+        if (i >= width)
+            hash -= c->n.table[job->data[i - width]] * leaving;
+        u64 mixed = mix(hash + c->n.anchor_salt);
+        if (i + 1 >= width && mixed < limit)
+            count = insert_key(keys, count, mixed);
+        for (; count > c->n.max_noise; limit /= 2)
+            while (count && keys[count - 1] >= limit / 2)
+                count--;
+    }
+    job->n_keys += count;
+}
+
 /* Writes the anchors and the sampled windows that become keys, distinct and in ascending order. */
 static void anchors(Job *job, Result *result)
 {

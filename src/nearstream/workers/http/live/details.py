@@ -4,8 +4,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import ContainmentShares, Distance, SharedKeys
 from nearstream.schemas.documents.signature import Signature
@@ -21,7 +19,7 @@ from nearstream.schemas.live.details import (
 from nearstream.schemas.live.state import LiveFamilyDetail
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.fingerprints.minhash import kept_sketch
+from nearstream.streams.fingerprints.parameters import SLOTS
 from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import (
     Related,
@@ -147,9 +145,17 @@ def _keys(newer: Signature, older: Signature, deployment: Deployment) -> SharedK
 
 def _cells(newer: Signature, older: Signature) -> tuple[bool, ...]:
     """Return which slots of the sketches agree in the four bits that the index keeps."""
-    packed = [np.frombuffer(kept_sketch(each.sketch), dtype=np.uint8) for each in (newer, older)]
-    low, high = ((packed[0] & bits) == (packed[1] & bits) for bits in (15, 240))
-    return tuple(bool(each) for both in zip(low, high, strict=True) for each in both)
+    return tuple(one == other for one, other in zip(_low_bits(newer.sketch), _low_bits(older.sketch), strict=True))
+
+
+def _low_bits(sketch: bytes) -> list[int]:
+    """Return the low four bits of each slot of a sketch, whole or as an index keeps it with two slots in a byte."""
+    width = len(sketch) // SLOTS
+    return (
+        [byte & 15 for byte in sketch[::width]]
+        if width
+        else [bits for byte in sketch for bits in (byte & 15, byte >> 4)]
+    )
 
 
 def _spans(related: Related) -> tuple[LiveSpan, ...]:

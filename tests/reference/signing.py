@@ -1,43 +1,31 @@
-"""Signing in numpy, the reference for the bytes of the C code.
-
-It computes the part of a signature that depends on the text alone.
-"""
+"""Signing in numpy: the part of a signature that depends on the text alone."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import compress
 from operator import sub
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.ld import LdSignature, ld_signatures
-from nearstream.streams.fingerprints.minhash import NONE, sketch, sketches
-from nearstream.streams.fingerprints.normalize import NormalForm, normal_forms
 from nearstream.streams.fingerprints.parameters import NoiseRules, SampledRules, TextRules
-from nearstream.streams.fingerprints.polynomials import distinct
-from nearstream.streams.fingerprints.shingles import FeatureHasher
-from nearstream.streams.fingerprints.winnowing import anchors, sampled_symbols, sampled_windows
 from nearstream.streams.native import Content, Signed
-from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.signing.scheme import Scheme, preset
+from nearstream.streams.signing.signer import MAX_BYTES, Signer
+from tests.reference.ld import LdSignature, ld_signatures
+from tests.reference.minhash import NONE, sketch, sketches
+from tests.reference.normal_form import NormalForm, normal_forms
+from tests.reference.polynomials import distinct
+from tests.reference.shingles import FeatureHasher
+from tests.reference.winnowing import anchors, sampled_symbols, sampled_windows
+
+PUBLIC = HashKey.public()
 
 _NO_LD = LdSignature(0, b"", b"")
 _ANCHOR = np.dtype("<u8")
 _ANCHORS: Final = 9  # index of the anchors in Content
-
-
-class Implementation(Protocol):
-    """A way to compute signatures. All implementations return equal bytes."""
-
-    name: str
-
-    def sign_many(self, texts: Sequence[str], max_bytes: int) -> list[Signed | None]:
-        """Return the digests and the content of each text's signature.
-
-        The order is that of the texts, which may be empty. The result for a text is None if its normal form has more
-        than `max_bytes` bytes.
-        """
 
 
 class NumpySigning:
@@ -47,8 +35,6 @@ class NumpySigning:
     of powers that it keeps take up to 48 bytes for each byte of the longest normal form.
     """
 
-    name = "numpy"
-
     def __init__(self, scheme: Scheme, key: HashKey) -> None:
         """Prepare hashing under a scheme and its key."""
         self._scheme = scheme
@@ -57,7 +43,10 @@ class NumpySigning:
         self._noise = Noise(scheme.noise, key) if scheme.noise else None
 
     def sign_many(self, texts: Sequence[str], max_bytes: int) -> list[Signed | None]:
-        """Sign several texts (see `Implementation.sign_many`)."""
+        """Return the digests and the content of each text's signature.
+
+        The result for a text is None if its normal form has more than `max_bytes` bytes.
+        """
         forms = normal_forms(texts, self._scheme.text)
         fitting = [form.data.size <= max_bytes for form in forms]
         contents = iter(self.contents(list(compress(forms, fitting))))
@@ -151,3 +140,22 @@ class Noise:
         digest, raw_digest, content = signed
         sampled = sampled_windows(windows, self._rules)
         return digest, raw_digest, (*content[:_ANCHORS], _together(content[_ANCHORS], sampled))
+
+
+@cache
+def signers(label: str = "fine", key: HashKey = PUBLIC) -> tuple[Signer, Signer]:
+    """Return a signer of a preset in numpy, and one in C."""
+    scheme = preset(label, key)
+    return ReferenceSigner(scheme, key), Signer(scheme, key)
+
+
+class ReferenceSigner(Signer):
+    """A signer whose texts are signed in numpy."""
+
+    def __init__(self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES) -> None:
+        """Prepare signing in numpy."""
+        super().__init__(scheme, key, max_bytes)
+        self._numpy = NumpySigning(scheme, key)
+
+    def _computed(self, plain: str) -> Signed | None:
+        return self._numpy.sign_many([plain], self._max_bytes)[0]

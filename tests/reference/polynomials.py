@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.ragged import starts_run
+from tests.reference.ragged import starts_run
 
 
 def constant(value: int) -> NDArray[np.uint64]:

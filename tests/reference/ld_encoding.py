@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.fingerprints.ragged import RaggedRows, run_start
+from tests.reference.ragged import RaggedRows, run_start
 
 GAP_BITS = 13
 ESCAPE = (1 << GAP_BITS) - 1

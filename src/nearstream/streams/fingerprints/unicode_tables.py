@@ -1,4 +1,4 @@
-"""Lookup tables for the normal form, made from Python's Unicode data.
+"""Lookup tables for the normal form, made from Python's Unicode data, and packed for C.
 
 The tables are frozen at Unicode 14.0, so that every Python gives equal normal forms.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.unicode14 import NEWER
+from nearstream.streams.native import UnicodeTables, native
 
 SPACE = 0x20
 COMPLEX = 0xFFFF  # in `BmpTable.units`: the result depends on the neighbours
@@ -34,6 +35,15 @@ _SPACELESS = (
 _HALFWIDTH_MARKS = (0xFF9E, 0xFF9F)  # letters that NFKC turns into marks
 _JAMO = range(0x1160, 0x1200)  # vowels and final consonants of Hangul, which compose with the code point before them
 
+_NEEDS_NEIGHBOURS = 1 << 29  # COMPLEX of unicode.h: needs its neighbours, or folds to several code points
+_PAGE = 256  # code points
+_SUPPLEMENTARY = 0x10000  # first code point that takes two units in UTF-16
+# Code points with a decomposition. Hangul syllables are left out because C computes theirs.
+_DECOMPOSING = (range(0xAC00), range(0xF900, 0x31350))
+_COMPATIBILITY = "<"  # first character of a decomposition that NFKC applies and NFC does not
+
+_Parts = dict[int, list[int]]
+
 
 @dataclass(frozen=True)
 class BmpTable:
@@ -47,6 +57,40 @@ class BmpTable:
 
     units: NDArray[np.uint16]
     spaceless: NDArray[np.bool_]
+
+
+@cache
+def unicode_tables() -> UnicodeTables:
+    """Return the tables as a C object of under 2 MB."""
+    return native.unicode(packed_tables())
+
+
+def packed_tables() -> bytes:
+    """Return the counts of pages, parts and pairs, then the arrays.
+
+    `find_tables` in native/signing/unicode.h reads them in this order.
+    """
+    fold = fold_table()
+    parts, pairs = _decompositions(fold)
+    pages: dict[bytes, int] = {}
+    properties = _properties(fold, parts).reshape(-1, 2 * _PAGE)
+    page_numbers = [pages.setdefault(page.tobytes(), len(pages)) for page in properties]  # equal pages are stored once
+    codes = [code for decomposed in parts.values() for code in decomposed]
+    units = bmp_table().units.copy()
+    units[_SURROGATES[0] : _SURROGATES[1] + 1] = (
+        SPACE  # UTF-8 holds only lone surrogates, since a pair is one code point
+    )
+    arrays = (
+        np.array([len(pages), len(codes), len(pairs)], dtype="<u8"),
+        np.array(sorted(pairs), dtype="<u8"),
+        np.frombuffer(b"".join(pages), dtype="<u4"),
+        np.array([pairs[pair] for pair in sorted(pairs)], dtype="<u4"),
+        np.array(codes, dtype="<u4"),
+        np.array(page_numbers, dtype="<u2"),
+        units.astype("<u2"),
+        np.packbits(bmp_table().spaceless, bitorder="little"),
+    )
+    return b"".join(array.tobytes() for array in arrays)
 
 
 @cache
@@ -121,3 +165,55 @@ def _holds_text(first: int, table: NDArray[np.uint32]) -> bool:
         return True
     codes = np.flatnonzero(block & REPLACED == 0) + first
     return any(unicodedata.decomposition(chr(code)) for code in codes.tolist())
+
+
+def _decompositions(fold: NDArray[np.uint32]) -> tuple[_Parts, dict[int, int]]:
+    """Return the decompositions of NFKD, and the compositions of NFC.
+
+    A decomposition is stored for each code point that NFKD changes.
+
+    The key of a composition is its first code point in the upper 32 bits and its second one in the lower 32 bits.
+    """
+    parts: _Parts = {}
+    pairs = {}
+    for code in (code for codes in _DECOMPOSING for code in codes):
+        character = chr(code)
+        decomposition = unicodedata.decomposition(character).split()
+        if not decomposition or fold[code] & REPLACED:
+            continue
+        parts[code] = [ord(part) for part in unicodedata.normalize("NFKD", character)]
+        if decomposition[0][0] != _COMPATIBILITY and unicodedata.normalize("NFC", character) == character:
+            first, second = (int(part, 16) for part in decomposition)
+            pairs[first << 32 | second] = code
+    return parts, pairs
+
+
+def _properties(fold: NDArray[np.uint32], parts: _Parts) -> NDArray[np.uint32]:
+    """Return two numbers for every code point (`Properties` of unicode.h).
+
+    The first is its entry in the fold table, with one more flag. The second is its combining class (8 bits), the
+    number of its parts (5 bits) and the index of the first part (19 bits).
+    """
+    properties = np.zeros((fold.size, 2), dtype="<u4")
+    properties[:, 0] = np.where(fold & (BASE | MARK), fold, fold & ~np.uint32(CODE_POINT) | SPACE)
+    marks = np.flatnonzero(fold & MARK_LIKE)
+    properties[marks, 1] = [unicodedata.combining(chr(mark)) for mark in marks.tolist()]
+    start = 0
+    for code, decomposed in parts.items():
+        properties[code, 1] |= start << 13 | len(decomposed) << 8
+        start += len(decomposed)
+    basic = np.flatnonzero(bmp_table().units == COMPLEX)
+    properties[basic[(basic < _SURROGATES[0]) | (basic > _SURROGATES[1])], 0] |= _NEEDS_NEIGHBOURS
+    supplementary = marks[marks >= _SUPPLEMENTARY].tolist()
+    supplementary += [code for code in parts if code >= _SUPPLEMENTARY and _is_complex(fold[parts[code]])]
+    properties[supplementary, 0] |= _NEEDS_NEIGHBOURS
+    return properties
+
+
+def _is_complex(folded: NDArray[np.uint32]) -> bool:
+    """Return whether parts fold to more than a letter or space.
+
+    Args:
+        folded: Entries of the parts in the fold table. A mark that follows no letter or number is dropped.
+    """
+    return bool(folded[0] & MARK or (folded.size > 1 and np.any(folded & BASE)))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.fingerprints.ld_encoding import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
     KEPT_SYMBOL_BITS,
@@ -17,8 +16,9 @@ from nearstream.streams.fingerprints.parameters import (
     WORD_SYMBOL_BITS,
     LdRules,
 )
-from nearstream.streams.fingerprints.polynomials import constant
-from nearstream.streams.fingerprints.ragged import RaggedRows, starts_run
+from tests.reference.ld_encoding import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
+from tests.reference.polynomials import constant
+from tests.reference.ragged import RaggedRows, starts_run
 
 
 class LdSignature(NamedTuple):

@@ -4,13 +4,13 @@ Floats are added from the first to the last, so that C repeats every bit of the 
 """
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.alignment import align
-from nearstream.streams.estimates.common_text import common_shingles, find_moved, layout
-from nearstream.streams.estimates.distance import edit_distance
 from nearstream.streams.estimates.estimate import Estimate, ratio
-from nearstream.streams.estimates.intervals import distance_band
-from nearstream.streams.estimates.pair import pair
-from nearstream.streams.fingerprints.minhash import resemblance
+from tests.reference.alignment import align
+from tests.reference.common_text import common_shingles, find_moved, layout
+from tests.reference.distance import edit_distance
+from tests.reference.intervals import distance_band
+from tests.reference.minhash import resemblance
+from tests.reference.pair import pair
 
 
 def estimate(a: Signature, b: Signature) -> Estimate:

@@ -8,9 +8,9 @@ to six words were replaced, inserted or deleted, or a character of them changed.
 from dataclasses import dataclass
 from math import sqrt
 
-from nearstream.streams.estimates.alignment import Alignment, total
-from nearstream.streams.estimates.scattered import WIDE, ScatteredEdits
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from tests.reference.alignment import Alignment, total
+from tests.reference.scattered import WIDE, ScatteredEdits
 
 _MATCHES = 4
 _RATIO = 0.8

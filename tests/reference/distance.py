@@ -6,18 +6,14 @@ from math import exp, sqrt
 
 import numpy as np
 
-from nearstream.streams.estimates.alignment import Alignment, MatchingBlock, total
-from nearstream.streams.estimates.alignment_numpy import RATIO_STEPS, cheapest_path
-from nearstream.streams.estimates.isolated import isolated_edits, passage_doubt
-from nearstream.streams.estimates.scattered import scattered_edits
+from nearstream.streams.estimates.comparing import unrelated_costs
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from tests.reference.alignment import Alignment, MatchingBlock, total
+from tests.reference.isolated import isolated_edits, passage_doubt
+from tests.reference.matching_symbols import RATIO_STEPS, cheapest_path
+from tests.reference.scattered import scattered_edits
 
-# Edits between unrelated English texts beyond the difference of their lengths, over the shorter length, by
-# shorter / longer. Measured on texts of 250 to 8,000 characters.
-_UNRELATED_RATIOS = np.array((0.0, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0))
-_UNRELATED_COSTS = np.array((0.0, 0.030, 0.115, 0.265, 0.355, 0.465, 0.560, 0.650, 0.710, 0.770))
-_COSTS = np.interp(np.arange(RATIO_STEPS + 1) / RATIO_STEPS, _UNRELATED_RATIOS, _UNRELATED_COSTS)
-PACKED_COSTS = _COSTS.tobytes()
+_COSTS = np.frombuffer(unrelated_costs())
 _LEAST_COST = 0.70  # unrelated texts differ in at least this share of the longer one
 
 # Between blocks less than this many rates apart, about half of the text is common after all, in runs too short for a
@@ -89,7 +85,7 @@ def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rat
     wide = max(_NARROW_SHARE, 1 - _HIDDEN_WEIGHT * _hidden_share(blocks, shorter, rate))
     # The end of the texts counts as a block that starts there.
     path = (*blocks, (shorter, longer, shorter, longer, 0.0))
-    return cheapest_path(path, PACKED_COSTS, (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
+    return cheapest_path(path, unrelated_costs(), (_NARROW_RATES * rate, _NARROW_SHARE), wide, _LEAST_COST * wide)
 
 
 def _hidden_share(blocks: Sequence[MatchingBlock], shorter: int, rate: int) -> float:

@@ -1,0 +1,134 @@
+"""The keys that earlier states share with a document, counted in Python."""
+
+import math
+
+from nearstream.streams.matching.protocol.tally import (
+    BAND_ANCHORS,
+    COMMON_READS,
+    LOOKS,
+    RARE_BELOW,
+    UNIT,
+    WEIGHT_MAX,
+    Found,
+    Shared,
+    Shortlist,
+    caps,
+    held_by,
+    is_telling,
+    split,
+)
+from nearstream.streams.store.buckets import BUCKET
+from nearstream.streams.store.limits import IndexLimits
+from nearstream.streams.store.messages import BAND, DIGEST, LINEAGE
+from nearstream.streams.store.registration import NUMBER_BYTES
+
+
+def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
+    """Return the states to look at, the best first.
+
+    These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
+    share only what many documents have, these are the first `COMMON_READS`.
+
+    Args:
+        found: The keys of a document, and what their buckets held.
+        own: Its number.
+        anchors: Number of its anchor keys.
+        limits: Bounds of the index.
+    """
+    counted = _counted(found, own, limits)
+    chosen = Shortlist(full_buckets=counted.full_buckets)
+    others = common = 0
+    shared = counted.shared
+    for number in sorted(shared, key=lambda each: (not shared[each].is_direct, -shared[each].weight, each)):
+        if not shared[number].is_direct:
+            is_common = not is_telling(shared[number], anchors, limits)
+            if is_common and common == COMMON_READS:
+                continue
+            if others == LOOKS:
+                chosen.is_cut = True
+                break
+            common += is_common
+            others += 1
+        chosen.shared[number] = shared[number]
+    return chosen
+
+
+def weight(others: int) -> int:
+    """Return the weight of a shared anchor.
+
+    This is `UNIT` / sqrt(others), rounded down, because a rare anchor says more than a frequent one.
+
+    Args:
+        others: Number of earlier documents that have the anchor, at least 1.
+    """
+    return int(UNIT / math.sqrt(others))
+
+
+def _counted(found: Found, own: int, limits: IndexLimits) -> Shortlist:
+    """Count the shared keys of every earlier state, in no order.
+
+    A full digest bucket hides nobody, because equal texts are one family, unless every pair is asked for.
+    """
+    most = caps(limits.bucket_cap)
+    counted = Shortlist()
+    for key, numbers in held_by(found):
+        kind, others = key[:1], [number for number in numbers if number != own]
+        is_full = len(others) >= most[kind] and (kind != DIGEST or not limits.events_per_family)
+        counted.full_buckets += is_full
+        for number in others:
+            shared = counted.shared.setdefault(number, Shared())
+            shared.in_full_bucket |= is_full
+            if kind == DIGEST:
+                shared.by_digest = True
+            elif kind == LINEAGE:
+                shared.by_lineage = True
+            else:
+                _count(shared, kind, len(others))
+    return counted
+
+
+def _count(shared: Shared, kind: bytes, others: int) -> None:
+    shared.rare += others < RARE_BELOW
+    if kind == BAND:
+        shared.bands = min(shared.bands + 1, 0xFF)
+    else:
+        shared.anchors += 1
+    shared.weight = min(shared.weight + (BAND_ANCHORS if kind == BAND else 1) * weight(others), WEIGHT_MAX)
+
+
+def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
+    """Return the keys whose buckets held a number.
+
+    The first part has the keys whose buckets held the document too, the second part has the others.
+
+    Args:
+        found: The keys of a document, and what their buckets held.
+        number: The number.
+        own: Number of the document.
+        kinds: The letters for these kinds.
+    """
+    both: list[bytes] = []
+    one: list[bytes] = []
+    for key, numbers in held_by(found):
+        if key[0] in kinds and number in numbers:
+            (both if own in numbers else one).append(key)
+    return b"".join(both), b"".join(one)
+
+
+def held_for(found: Found, keys: bytes, number: int) -> bytes:
+    """Return what the buckets of some keys held, as a reply for these.
+
+    Args:
+        found: The keys of a document, and what their buckets held. One that is not named held nothing.
+        keys: Some keys.
+        number: Each bucket of the reply holds this number too, behind the others. 0: none.
+    """
+    held: dict[bytes, list[int]] = {}
+    for key, numbers in held_by(found):
+        held.setdefault(key, numbers)
+    reply, more = [], [number] if number else []
+    for index, key in enumerate(split(keys)):
+        numbers = [*held.get(key, ()), *more]
+        reply.append(BUCKET.pack(index, len(numbers)))
+        reply += [each.to_bytes(NUMBER_BYTES, "big") for each in numbers]
+    return b"".join(reply)
