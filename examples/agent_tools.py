@@ -45,7 +45,7 @@ async def ask(method: str, path: str, query: Mapping[str, str], document: object
         ):
             answer = await response.json()
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise ToolError(f"no answer from {API}: {error or 'too late'}") from None
+        raise ToolError(f"no answer from {API}: {error!r}") from None
     if response.status != 200:
         raise ToolError(f"no answer from {API}: status {response.status}: {answer.get('detail')}")
     return dict(answer)

@@ -24,9 +24,8 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.http.live import kafka_source
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.kafka_source import fed_by_kafka, say_ended
-from nearstream.workers.http.operator import replay_reason
+from nearstream.workers.http.operator import replay_reason, say_in_kafka
 from nearstream.workers.http.outbox import connected
-from nearstream.workers.http.silencing import say_in_kafka
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.deployment import TEXTS, deployed, stop, until

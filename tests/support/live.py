@@ -28,8 +28,7 @@ from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.live.details import States, Stored
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.operator import Replay, add_operator_routes
-from nearstream.workers.http.silencing import Say, add_silence_route, say_nowhere
+from nearstream.workers.http.operator import Replay, Say, add_operator_routes, say_nowhere
 from nearstream.workers.pipeline.deployment import Deployment
 
 HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"
@@ -175,8 +174,7 @@ async def live_server(
     """Serve the live page of a feed for the block."""
     app = application(tokens)
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
-    add_silence_route(app, feed, say)
-    add_operator_routes(app, feed, Deployment.of(load({})), replay)
+    add_operator_routes(app, feed, Deployment.of(load({})), say, replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
         yield Server(listened, session)

@@ -1,8 +1,9 @@
 """An application that asks for tokens and answers errors in JSON."""
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -10,30 +11,32 @@ from http import HTTPStatus
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import parse_tokens
-from nearstream.workers.http.access import Access, Gate
+from nearstream.workers.http.access import Access, ForbiddenError, Gate
 from nearstream.workers.http.connection import Connection
-from nearstream.workers.http.openapi import OPEN_PATHS
-from nearstream.workers.http.openapi_live import PAGE_FILE_PATH
+from nearstream.workers.http.openapi import OPEN_PATHS, ROUTES
 from nearstream.workers.http.requests import (
     ACCESS,
     ASKS_TOKEN,
     BODIES,
     HEADER_BYTES,
     HEADERS,
-    ask_again,
+    RefusedError,
     give_back_body,
     is_bare_question,
-    refusal,
+    refusal_of,
 )
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.monitoring.metrics import CHECKS
 
 _KEEPALIVE_SECONDS = 75.0
 _LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that its sender gets the answer
-_PAGE_FILES = PAGE_FILE_PATH.partition("{")[0]
+_PAGE_FILES = ROUTES["page_file"].path.partition("{")[0]
+
+Expect = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 # What a refusal says, where the name of the status does not say enough.
 _EXPECTED = {
@@ -51,6 +54,24 @@ def application(tokens: str) -> web.Application:
     app[ASKS_TOKEN] = bool(known)
     app[BODIES] = Memory()
     return app
+
+
+def add_handlers(app: web.Application, handlers: Mapping[str, Handler], expect: Expect | None = None) -> None:
+    """Let handlers answer for routes, which they name as the table does.
+
+    Args:
+        app: The application.
+        handlers: The handler of each route.
+        expect: Answers a client that waits before it sends its body. None: it is told to send it.
+    """
+    for name, handler in handlers.items():
+        route = ROUTES[name]
+        path = route.path.replace("{id}", r"{id:[\s\S]+}")
+        path = re.sub(r"\{(\w+)\}", r"{\1:[^/]+}", path)  # by default a name matches no braces
+        if route.method == "GET":
+            app.router.add_get(path, handler)  # and HEAD
+        else:
+            app.router.add_route(route.method, path, handler, expect_handler=expect)
 
 
 @asynccontextmanager
@@ -105,13 +126,15 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     """
     try:
         response = await handler(request)
+    except (RefusedError, ForbiddenError, InvalidMessageError) as error:
+        response = refusal_of(error).response()
     except web.HTTPException as error:
         status = HTTPStatus(error.status)
-        response = refusal(status, status.name.lower(), _EXPECTED.get(error.status, status.phrase))
+        is_passing = status == HTTPStatus.TOO_MANY_REQUESTS
+        expected = _EXPECTED.get(error.status, status.phrase)
+        response = RefusedError(status, status.name.lower(), expected, again=is_passing).response()
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            response.headers["Retry-After"] = "1"
     finally:
         give_back_body(request)
     if not request.content.is_eof():
@@ -123,7 +146,7 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
 async def _own_names(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse requests under the name of another site."""
     if is_foreign_name(request.headers.get("Host")):
-        return refusal(403, "foreign_name", FOREIGN_NAME)
+        raise RefusedError(403, "foreign_name", FOREIGN_NAME)
     request[ACCESS] = Access()
     return await handler(request)
 
@@ -137,14 +160,16 @@ def _authorization(gate: Gate) -> Middleware:
             return await handler(request)
         access, is_early = gate.access(request.headers.get("Authorization", ""), time.monotonic())
         if access is None:
-            response = refusal(401, "unauthorized", "expected the header Authorization: Bearer <token>")
+            expected = "expected the header Authorization: Bearer <token>"
+            response = RefusedError(401, "unauthorized", expected).response()
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
         if access.is_bare and not is_bare_question(request):
-            return refusal(403, "only_bare", "expected POST /v1/check?bare=1 with a signature, for which the token is")
+            expected = "expected POST /v1/check?bare=1 with a signature, for which the token is"
+            raise RefusedError(403, "only_bare", expected)
         if is_early:
             CHECKS.labels("rate_limited").inc()
-            return ask_again(429, "rate_limited", "expected fewer requests a second with this token")
+            raise RefusedError(429, "rate_limited", "expected fewer requests a second with this token", again=True)
         request[ACCESS] = access
         return await handler(request)
 

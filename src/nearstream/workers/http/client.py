@@ -105,6 +105,7 @@ async def api_client(
     path: str,
     without: str,
     headers: Mapping[str, str] | None = None,
+    seconds: float | None = None,
 ) -> AsyncIterator[ApiClient]:
     """Yield a client for the API at `NEARSTREAM_API`, which need not run yet.
 
@@ -113,6 +114,7 @@ async def api_client(
         path: Of the question.
         without: What happens without an answer, for the log.
         headers: Of every question.
+        seconds: How long an answer is waited for. None: a little longer than the API may take.
 
     Raises:
         SettingsError: There are several tokens, of which a client cannot know its own.
@@ -122,7 +124,7 @@ async def api_client(
     async with aiohttp.ClientSession(
         headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
     ) as session:
-        yield ApiClient(session, f"http://{settings.api}{path}", without, ask_seconds(settings))
+        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds or ask_seconds(settings))
 
 
 @asynccontextmanager

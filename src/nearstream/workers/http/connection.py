@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 
-from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, refusal
+from nearstream.workers.http.requests import HEADER_BYTES, HEADERS, RefusedError
 
 CONNECTIONS = 512
 HEAD_BYTES = 64 * 1024  # of the request line and all headers of a request together
@@ -92,14 +92,15 @@ class Connection(web.RequestHandler):
         """Refuse a request that cannot be read, or answer for a bug."""
         if not self._is_open():
             self.log_debug("a client left before its answer", exc_info=exc)
-            response = refusal(400, "bad_request", "expected a client that waits")  # which is not read
+            refused = RefusedError(400, "bad_request", "expected a client that waits")  # which is not read
         elif not isinstance(exc, BadHttpMessage):
             self.log_exception("a request failed", exc_info=exc)
-            response = refusal(500, "internal", "the log of the server says more")
+            refused = RefusedError(500, "internal", "the log of the server says more")
         elif isinstance(exc, LineTooLong) or str(message).startswith(_TOO_MANY):
             expected = f"expected at most {HEADERS} headers, each of at most {HEADER_BYTES} bytes"
-            response = refusal(431, "headers_too_large", expected)
+            refused = RefusedError(431, "headers_too_large", expected)
         else:
-            response = refusal(400, "bad_request", "expected a request in HTTP/1.1")
+            refused = RefusedError(400, "bad_request", "expected a request in HTTP/1.1")
+        response = refused.response()
         response.force_close()
         return response

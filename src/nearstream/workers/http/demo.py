@@ -18,7 +18,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_json, encode_json
-from nearstream.schemas.topics.dead_letter import DeadLetter, Stage, read_dead_letter
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage, read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
 from nearstream.streams.ingest.parse import Removal
@@ -28,15 +28,13 @@ from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.store.local import local_store
 from nearstream.workers.config.alert_rules import load_alerts
-from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.application import add_handlers, application, listening
 from nearstream.workers.http.live.details import Stored
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.openapi import CHECK_PATH
-from nearstream.workers.http.operator import add_operator_routes
+from nearstream.workers.http.operator import add_operator_routes, say_nowhere
 from nearstream.workers.http.reading import MAIL_TYPE, read_document, type_of
-from nearstream.workers.http.requests import json_response, read_record, refusal, refused_unread, status_of
-from nearstream.workers.http.silencing import add_silence_route, say_nowhere
+from nearstream.workers.http.requests import json_response, read_record, require_readable
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of
@@ -160,7 +158,7 @@ class Replay:
         self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
         self._letters, self._tallies = deployment.dead_letter_writer("sign"), _Tallies()
         rules, scheme = load_alerts(deployment.settings.alerts).rules, deployment.scheme.name
-        self._rules = {rule.name: rule for rule in rules}
+        self._rules: dict[str, Rule] = {rule.name: rule for rule in rules}
         self._alerting = Alerting(rules, self._tallies, ALERTS.name, scheme, deployment.dead_letter_writer("alert"))
         self._records = day(examples)
         self._next = next(self._records)
@@ -287,9 +285,8 @@ async def serve_demo(
     replay = Replay(deployment, examples, speed)
     app = application(deployment.settings.api_token)
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
-    add_silence_route(app, replay.feed, say_nowhere)
-    add_operator_routes(app, replay.feed, deployment, None)
-    app.router.add_post(CHECK_PATH, partial(_check, deployment, replay))
+    add_operator_routes(app, replay.feed, deployment, say_nowhere, None)
+    add_handlers(app, {"check": partial(_check, deployment, replay)})
     async with listening(app, deployment.settings.api) as address:
         await replay.warm_up()
         running = asyncio.create_task(replay.run())
@@ -300,16 +297,11 @@ async def serve_demo(
 
 async def _check(deployment: Deployment, replay: Replay, request: web.Request) -> web.Response:
     """Answer what a text is to the documents of the day, without adding it."""
-    refused = refused_unread(request, deployment.document_limits.value_bytes)
-    if refused is not None:
-        return refused
-    try:
-        record = await read_record(request, deployment.document_limits.value_bytes)
-        if type_of(record) == MAIL_TYPE:
-            return refusal(415, "unsupported_content_type", "expected a text or a JSON document in the demo")
-        document = read_document(record, deployment.document_limits)
-    except InvalidMessageError as error:
-        return refusal(status_of(error.reason), error.reason, error.detail)
+    require_readable(request, deployment.document_limits.value_bytes)
+    record = await read_record(request, deployment.document_limits.value_bytes)
+    if type_of(record) == MAIL_TYPE:
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a text or a JSON document in the demo")
+    document = read_document(record, deployment.document_limits)
     signature = deployment.signer().sign(*document)
     if not signature.n_bytes:
         scheme = deployment.scheme.name

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from math import ceil
 from typing import TypeVar
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key
@@ -15,20 +17,12 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveState
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.http import openapi_live
-from nearstream.workers.http.access import Access, ForbiddenError
+from nearstream.workers.http.access import Access
+from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.ring import Entry, Ring
-from nearstream.workers.http.refusals import forbidden, not_looked_up
-from nearstream.workers.http.requests import (
-    ACCESS,
-    SECURITY_HEADERS,
-    any_name,
-    ask_again,
-    json_response,
-    refusal,
-)
+from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response, not_looked_up
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 
 log = logging.getLogger(__name__)
@@ -41,10 +35,7 @@ _BATCH = 500
 _PAUSE_SECONDS = 0.04  # in which events of a busy stream gather to one write
 _STUCK_SECONDS = 60.0  # after which the connection of a reader that takes nothing is cut
 _LOOK_UP_SECONDS = 2.0
-_FEED = web.AppKey("feed", Feed)
-_STORED = web.AppKey("stored", Stored)
 _Found = TypeVar("_Found")
-_READERS = web.AppKey("readers", set[asyncio.Task[object]])
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -54,28 +45,28 @@ _TYPES = {
 
 
 def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
-    """Add the paths of the live page to an application."""
-    app[_FEED], app[_STORED], app[_READERS] = feed, stored, set()
-    app.on_shutdown.append(_end_streams)
-    page = page_files()
+    """Let the live page be served, with the events and the documents that it shows."""
+    readers: set[asyncio.Task[object]] = set()
+    app.on_shutdown.append(partial(_end_streams, feed, readers))
+    file = partial(_file, page_files())
+    handlers: dict[str, Handler] = {
+        "page": file,
+        "page_file": file,
+        "events": partial(_events, feed, readers),
+        "live": partial(_state, feed),
+        "family": partial(_family, feed, stored),
+        "pair": partial(_pair, stored),
+        "document": partial(_document, feed, stored),
+    }
+    add_handlers(app, handlers)
 
-    async def file(request: web.Request) -> web.Response:
-        name = request.match_info.get("file", "index.html")
-        if name not in page:
-            raise web.HTTPNotFound
-        headers = {**SECURITY_HEADERS, "Content-Type": _TYPES[name.rpartition(".")[2]]}
-        return web.Response(body=page[name], headers=headers)
 
-    for path in (openapi_live.PAGE_PATH, openapi_live.PAGE_FILE_PATH):
-        app.router.add_get(any_name(path), file)
-    for path, handler in (
-        (openapi_live.EVENTS_PATH, _events),
-        (openapi_live.LIVE_PATH, _state),
-        (openapi_live.FAMILY_PATH, _family),
-        (openapi_live.PAIR_PATH, _pair),
-        (openapi_live.STATES_PATH, _document),
-    ):
-        app.router.add_get(any_name(path), handler)
+async def _file(page: Mapping[str, bytes], request: web.Request) -> web.Response:
+    name = request.match_info.get("file", "index.html")
+    if name not in page:
+        raise web.HTTPNotFound
+    headers = {**SECURITY_HEADERS, "Content-Type": _TYPES[name.rpartition(".")[2]]}
+    return web.Response(body=page[name], headers=headers)
 
 
 def page_files() -> dict[str, bytes]:
@@ -100,14 +91,11 @@ def collections_of(access: Access, asked: str) -> frozenset[str]:
     return frozenset((asked,))
 
 
-async def _state(request: web.Request) -> web.Response:
+async def _state(feed: Feed, request: web.Request) -> web.Response:
     access = request[ACCESS]
     asked = request.query.get("collection", "") or min(access.collections, default="")
-    try:
-        collections_of(access, asked)
-    except ForbiddenError:
-        return forbidden()
-    return json_response(_visible(request.app[_FEED].state(asked), access))
+    collections_of(access, asked)
+    return json_response(_visible(feed.state(asked), access))
 
 
 def _visible(state: LiveState, access: Access) -> LiveState:
@@ -119,83 +107,75 @@ def _visible(state: LiveState, access: Access) -> LiveState:
     return replace_fields(state, collections=own, alerts=alerts, dead_letters_1h=None, workers=())
 
 
-async def _family(request: web.Request) -> web.Response:
+async def _family(feed: Feed, stored: Stored, request: web.Request) -> web.Response:
     """Answer from the verdicts in memory, or else from the index."""
-    feed, own_id = request.app[_FEED], request.match_info["family"]
+    own_id = request.match_info["family"]
     detail = feed.family(own_id, request[ACCESS].collections)
     asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
     member = asked if asked[1] else feed.founder(own_id)
     if detail is None and member is not None:
-        found = await _from_index(request, member[0], [request.app[_STORED].family(*member, feed.now_ms())])
-        if isinstance(found, web.Response):
-            return found
-        detail = found[0]
+        (detail,) = await _from_index(request, member[0], [stored.family(*member, feed.now_ms())])
     if detail is None:
-        return refusal(404, "unknown_family", "expected a family that a document has joined of late, or id=ID of one")
+        expected = "expected a family that a document has joined of late, or id=ID of one"
+        raise RefusedError(404, "unknown_family", expected)
     return json_response(detail)
 
 
-async def _pair(request: web.Request) -> web.Response:
+async def _pair(stored: Stored, request: web.Request) -> web.Response:
     collection = request.query.get("collection", DEFAULT_COLLECTION)
     names = [request.query.get(side, "") for side in ("newer", "older")]
-    found = await _looked_up(request, collection, names)
-    if isinstance(found, web.Response):
-        return found
-    one, other = found
+    one, other = await _looked_up(stored, request, collection, names)
     if not one or not other:
-        return refusal(404, "unknown_document", "expected two documents that are stored")
-    return json_response(pair_of(one[0], other[0], request.app[_STORED].deployment))
+        raise RefusedError(404, "unknown_document", "expected two documents that are stored")
+    return json_response(pair_of(one[0], other[0], stored.deployment))
 
 
-async def _document(request: web.Request) -> web.Response:
+async def _document(feed: Feed, stored: Stored, request: web.Request) -> web.Response:
     collection, name = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
-    found = await _looked_up(request, collection, [name])
-    if isinstance(found, web.Response):
-        return found
-    verdict = request.app[_FEED].verdict(collection, name)
-    if not found[0] and verdict is None:
-        return refusal(404, "unknown_document", "expected a document that is stored, or whose verdict is in memory")
-    return json_response(document_of(collection, name, verdict, found[0], request.app[_STORED].deployment))
+    (states,) = await _looked_up(stored, request, collection, [name])
+    verdict = feed.verdict(collection, name)
+    if not states and verdict is None:
+        expected = "expected a document that is stored, or whose verdict is in memory"
+        raise RefusedError(404, "unknown_document", expected)
+    return json_response(document_of(collection, name, verdict, states, stored.deployment))
 
 
 async def _looked_up(
-    request: web.Request, collection: str, names: Sequence[str]
-) -> list[Sequence[Signature]] | web.Response:
-    """Return the states of documents, or a refusal."""
-    states = request.app[_STORED].states
-    return await _from_index(request, collection, [states(document_key(collection, name)) for name in names])
+    stored: Stored, request: web.Request, collection: str, names: Sequence[str]
+) -> list[Sequence[Signature]]:
+    """Return the states of documents."""
+    return await _from_index(request, collection, [stored.states(document_key(collection, name)) for name in names])
 
 
 async def _from_index(
     request: web.Request, collection: str, questions: Sequence[Coroutine[None, None, _Found]]
-) -> list[_Found] | web.Response:
-    """Return what the index answers about a collection, or a refusal."""
+) -> list[_Found]:
+    """Return what the index answers about a collection.
+
+    Raises:
+        ForbiddenError: The request may not name the collection.
+        RefusedError: The index does not answer.
+    """
     try:
         request[ACCESS].require(collection)
         async with asyncio.timeout(_LOOK_UP_SECONDS):
             return [await question for question in questions]
-    except ForbiddenError:
-        return forbidden()
     except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
         log.info("a document was not looked up: %s", error)
-        return not_looked_up()
+        raise not_looked_up() from None
     finally:
         for question in questions:
             question.close()  # those that were not asked
 
 
-async def _events(request: web.Request) -> web.StreamResponse:
+async def _events(feed: Feed, readers: set[asyncio.Task[object]], request: web.Request) -> web.StreamResponse:
     """Send events as they arrive, until the reader leaves or the server stops."""
-    feed, readers = request.app[_FEED], request.app[_READERS]
-    try:
-        wanted = collections_of(request[ACCESS], request.query.get("collection", ""))
-    except ForbiddenError:
-        return forbidden()
+    wanted = collections_of(request[ACCESS], request.query.get("collection", ""))
     recent = request.query.get("recent", "0")
     if not recent.isascii() or not recent.isdigit() or len(recent) > len(str(RECENT)) or int(recent) > RECENT:
-        return refusal(400, "bad_request", f"expected recent=0 to recent={RECENT}")
+        raise RefusedError(400, "bad_request", f"expected recent=0 to recent={RECENT}")
     if len(readers) >= READERS:
-        return ask_again(429, "busy", f"expected at most {READERS} readers of events at a time")
+        raise RefusedError(429, "busy", f"expected at most {READERS} readers of events at a time", again=True)
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("a request is handled in a task")
@@ -271,11 +251,11 @@ def _form(entry: Entry) -> bytes:
     return b"id: " + entry.event_id.encode() + b"\ndata: " + entry.data + b"\n\n"
 
 
-async def _end_streams(app: web.Application) -> None:
+async def _end_streams(feed: Feed, readers: set[asyncio.Task[object]], _: web.Application) -> None:
     """Let all readers end, because the server waits for them."""
-    app[_FEED].ring.close()
-    waiting = app[_READERS].copy()
+    feed.ring.close()
+    waiting = readers.copy()
     if waiting:
-        _, stuck = await asyncio.wait(waiting, timeout=1.0)
+        stuck = (await asyncio.wait(waiting, timeout=1.0))[1]
         for task in stuck:
             task.cancel()

@@ -1,6 +1,8 @@
-"""The OpenAPI 3.1 description of the HTTP API, made from the messages that it answers with."""
+"""The table of the paths of the HTTP API, which makes its routes and its OpenAPI 3.1 description."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,49 +20,335 @@ from nearstream.schemas.checks.check import (
 )
 from nearstream.schemas.checks.members import FamilyMembers
 from nearstream.schemas.documents.document import Document
+from nearstream.schemas.live import details, state
 from nearstream.schemas.published.json_schema import components
-from nearstream.workers.http.openapi_live import LIVE_MESSAGES, PAGE_FILE_PATH, PAGE_PATH, live_paths
-from nearstream.workers.http.openapi_parts import (
-    REFUSALS,
-    Json,
-    error,
-    header,
-    in_path,
-    in_query,
-    operation,
-    reference,
-    response,
-    text,
-)
 
-DOCUMENT_PATH = "/v1/documents/{collection}/{id}"
-LABEL_PATH, LABELLED_PATH = "/v1/label", "/v1/label/{collection}/{id}"
-MEMBERS_PATH = "/v1/families/{id}/members"
-CHECK_PATH, SKIP_PATH, DESCRIPTION_PATH = "/v1/check", "/v1/skip", "/v1/openapi.json"
-CDX_PATH = "/cdx"
-READY_PATH, HEALTHY_PATH, METRICS_PATH = "/readyz", "/healthz", "/metrics"
-OPEN_PATHS = (READY_PATH, HEALTHY_PATH, DESCRIPTION_PATH, PAGE_PATH, PAGE_FILE_PATH)  # need no token
+Json = dict[str, Any]  # parts of OpenAPI, each with a form of its own
 
-_ANSWERS = (
-    *(
-        CheckAnswer,
-        BareAnswer,
-        SkipAnswer,
-        FamilyMembers,
-        Labelled,
-        Removal,
-        ApiError,
-        UnknownDocument,
-        Health,
-        Readiness,
-    ),
-    *LIVE_MESSAGES,
-)
-_DOCUMENT_IN_PATH = (
-    in_path("collection", "The tenant."),
-    in_path("id", "The id, percent-encoded. It may contain slashes."),
-)
+_TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where none is set
+_REFUSALS = {
+    "400": "The document cannot be read.",
+    "401": "The token is missing or wrong.",
+    "403": "The token is not for this collection, or a page of another site asks to change something.",
+    "408": "The body was not there within 10 s.",
+    "413": "The body or its text is too large.",
+    "415": "The type of the content is not supported.",
+    "429": "64 requests are in work, or more came with this token than its rate. Ask again after `Retry-After`.",
+    "431": "There are too many headers, or one is too long.",
+    "500": "A bug.",
+}
 _REFUSED = "400 401 403 429 431 500"  # without a body
+_REFUSED_BY_PAGE = "401 403 429 431"
+_REFUSED_CHANGE = "400 401 403 408 413 429 431"
+
+
+class Route(NamedTuple):
+    """A path of the API with a method, and its description.
+
+    Attributes:
+        at: The method, a space, and the path with names of parameters in braces. `id` matches any text, other names
+            match none with a slash.
+        summary: What it does.
+        answers: Its responses by status.
+        parameters: Parameters of the path, the query and the headers.
+        refused: Statuses of further responses, separated by spaces, which mean what `_REFUSALS` says.
+        takes: Schemas of the body by content type.
+        is_open: It needs no token.
+    """
+
+    at: str
+    summary: str
+    answers: Json
+    parameters: tuple[Json, ...] = ()
+    refused: str = _REFUSED_BY_PAGE
+    takes: Mapping[str, Json] = {}
+    is_open: bool = False
+
+    @property
+    def method(self) -> str:
+        """Return the method."""
+        return self.at.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """Return the path."""
+        return self.at.partition(" ")[2]
+
+
+def _header(name: str, meaning: str) -> Json:
+    return {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
+
+
+def _in_path(name: str, meaning: str) -> Json:
+    return {**_header(name, meaning), "in": "path", "required": True}
+
+
+def _query(name: str, meaning: str, *, required: bool = False) -> Json:
+    return {**_header(name, meaning), "in": "query", "required": required}
+
+
+def _switch(name: str, meaning: str) -> Json:
+    schema = {"type": "string", "enum": ["0", "1"], "default": "0"}
+    return {"name": name, "in": "query", "description": meaning, "schema": schema}
+
+
+def _reference(message: type[msgspec.Struct]) -> Json:
+    return {"$ref": f"#/components/schemas/{message.__name__}"}
+
+
+def _response(meaning: str, message: type[msgspec.Struct] = ApiError) -> Json:
+    """Describe a response with a message in JSON, by default one that says what is wrong."""
+    return {"description": meaning, "content": {"application/json": {"schema": _reference(message)}}}
+
+
+def _text(meaning: str, *kinds: str) -> Json:
+    """Describe a response that is text of one of these content types."""
+    return {"description": meaning, "content": {kind: {"schema": {"type": "string"}} for kind in kinds}}
+
+
+def _confirmed(message: type[msgspec.Struct]) -> Json:
+    """Describe the responses to a request that Kafka has to confirm."""
+    return {
+        "202": _response("Kafka has confirmed the record.", message),
+        "503": _response("Kafka has not confirmed the record. Ask again after `Retry-After`."),
+    }
+
+
+def _stored(message: type[msgspec.Struct]) -> Json:
+    return {
+        "200": _response("What their signatures say.", message),
+        "404": _response("It is not stored."),
+        "503": _response("Redis does not answer, or does not allow it."),
+    }
+
+
+def _json(message: type[msgspec.Struct]) -> Json:
+    return {"application/json": _reference(message)}
+
+
+_TENANT = _query("collection", "The tenant, by default `default`.")
+_ONLY_OF = _query("collection", "Only events of this collection.")
+_ANY_ID = "percent-encoded. It may contain slashes."
+_DOCUMENT = (_in_path("collection", "The tenant."), _in_path("id", f"The id, {_ANY_ID}"))
+_STORED_ID = "Id of a document, percent-encoded."
+_FILE = {"200": _text("A file, which holds no data.", "text/html", "text/css", "text/javascript")}
+
+ROUTES = {
+    "check": Route(
+        "POST /v1/check",
+        "Say what a document is to those in the index, and add it only if asked to",
+        {
+            "200": {
+                "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
+                "content": {
+                    "application/json": {"schema": {"anyOf": [_reference(CheckAnswer), _reference(BareAnswer)]}}
+                },
+            },
+            "503": _response("With `bare`: there is no answer. Ask again after `Retry-After`."),
+        },
+        (
+            _switch("learn", "1: the document is handed to the workers too, which add it to the index."),
+            _switch("bare", "1: the answer is only whether there is a related document."),
+            _header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
+            _header("nearstream-id", "The id of a text or page."),
+            _header("nearstream-observed-at", "When a text or page was observed, with time zone."),
+        ),
+        " ".join(_REFUSALS),
+        _json(Document)
+        | {
+            "message/rfc822": {"type": "string", "contentMediaType": "message/rfc822"},
+            "text/plain": {"type": "string"},
+            "text/html": {"type": "string"},
+            "application/vnd.nearstream.signature": {"type": "array"},
+        },
+    ),
+    "skip": Route(
+        "GET /v1/skip",
+        "Say whether a crawler need not fetch a page now",
+        {"200": _response("The answer, also if it is degraded.", SkipAnswer)},
+        (_query("url", "The page, percent-encoded.", required=True), _TENANT),
+        _REFUSED,
+    ),
+    "cdx": Route(
+        "GET /cdx",
+        "Return the CDX line of the content that a URL had at its last fetch",
+        {"200": _text("One line, or none, also if Redis does not answer.", "text/plain")},
+        (
+            _query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
+            _TENANT,
+            _query("fl", "Names of fields, by default all, separated by commas."),
+            _query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
+            _query("header", "`1`: the header of a CDX file comes first."),
+            _query("limit", "It is ignored: there is at most one line."),
+        ),
+        _REFUSED,
+    ),
+    "remove": Route(
+        "DELETE /v1/documents/{collection}/{id}",
+        "Hand the removal of a document to the workers",
+        _confirmed(Removal),
+        _DOCUMENT,
+        _REFUSED,
+    ),
+    "label": Route(
+        "POST /v1/label",
+        "Say that a document is spam or ham, which counts for all of its family",
+        {**_confirmed(Labelled), "409": _response("The index does not have the document.", UnknownDocument)},
+        refused=f"{_REFUSED} 408 413",
+        takes=_json(LabelRequest),
+    ),
+    "unlabel": Route(
+        "DELETE /v1/label/{collection}/{id}",
+        "Take back the label of a document",
+        _confirmed(Labelled),
+        _DOCUMENT,
+        _REFUSED,
+    ),
+    "members": Route(
+        "GET /v1/families/{id}/members",
+        "Say which documents are in the family of a document, in the order of joining",
+        {
+            "200": _response("Some members.", FamilyMembers),
+            "404": _response("The index does not have the document."),
+            "503": _response("Redis does not answer, or refuses to. Ask again after `Retry-After`."),
+        },
+        (
+            _in_path("id", f"The id of any document of the family, {_ANY_ID}"),
+            _TENANT,
+            _query("after", "`next` of the former answer, by default 0."),
+            _query("limit", "Most members that are read, 1 to 1000, by default 100."),
+        ),
+        _REFUSED,
+    ),
+    "readiness": Route(
+        "GET /readyz",
+        "Say whether checks get whole answers",
+        {status: _response("Say whether checks get whole answers.", Readiness) for status in ("200", "503")},
+        is_open=True,
+    ),
+    "health": Route(
+        "GET /healthz",
+        "Say whether the process works",
+        {"200": _response("Say whether the process works.", Health)},
+        is_open=True,
+    ),
+    "metrics": Route(
+        "GET /metrics",
+        "Return all metrics for Prometheus",
+        {"200": _text("The metrics.", "text/plain")},
+        refused="401 429",
+    ),
+    "description": Route(
+        "GET /v1/openapi.json",
+        "Return this description",
+        {"200": {"description": "This description.", "content": {"application/json": {"schema": {"type": "object"}}}}},
+        is_open=True,
+    ),
+    "events": Route(
+        "GET /v1/events",
+        "Send verdicts, relation events and retractions as they arrive, as server-sent events",
+        {
+            "200": _text(
+                "Each message has the `event_id` as its id, and the event with `detected_at` as its data. A message "
+                "of the type `missed` counts events that have left the memory of the server.",
+                "text/event-stream",
+            )
+        },
+        (
+            _ONLY_OF,
+            _query("recent", "Begin with so many earlier events, by default 0, at most 1,000."),
+            _header("Last-Event-ID", "Go on after this event."),
+        ),
+        f"400 {_REFUSED_BY_PAGE}",
+    ),
+    "live": Route(
+        "GET /v1/live",
+        "Return the last hour of the stream of events",
+        {"200": _response("The last hour.", state.LiveState)},
+        (_ONLY_OF,),
+    ),
+    "family": Route(
+        "GET /v1/families/{family}",
+        "Return a family of copies with its newest members",
+        {
+            "200": _response("The family.", state.LiveFamilyDetail),
+            "404": _response("Neither the memory of the server nor the index has it."),
+            "503": _response("Redis does not answer."),
+        },
+        (
+            _in_path("family", "The id of the family."),
+            _query("collection", "The collection of a member. It is asked for if no verdict is in memory."),
+            _query("id", "The id of this member. By default that of the first document, if an alert names it."),
+        ),
+    ),
+    "pair": Route(
+        "GET /v1/pair",
+        "Show what two documents share",
+        _stored(details.LivePair),
+        (_TENANT, _query("newer", _STORED_ID, required=True), _query("older", _STORED_ID, required=True)),
+    ),
+    "document": Route(
+        "GET /v1/document",
+        "Show a document with its states",
+        _stored(details.LiveDocument),
+        (_TENANT, _query("id", _STORED_ID, required=True)),
+    ),
+    "dead_letters": Route(
+        "GET /v1/dead-letters",
+        "Return the newest dead letters",
+        {"200": _response("The newest dead letters.", state.LiveLetters)},
+    ),
+    "dead_letter": Route(
+        "GET /v1/dead-letters/{id}",
+        "Return a dead letter with the beginning of its record",
+        {"200": _response("The dead letter.", state.LiveLetterDetail), "404": _response("It is none of the newest.")},
+        (_in_path("id", "The id of the dead letter."),),
+    ),
+    "replay": Route(
+        "POST /v1/replay",
+        "Send the records again that were refused for a reason, each once",
+        {
+            "200": _response("What became of them.", state.LiveReplay),
+            "409": _response("The log of replays is full."),
+            "503": _response("Kafka or Redis does not answer, or does not allow it."),
+        },
+        refused=_REFUSED_CHANGE,
+        takes=_json(state.LiveReplayRequest),
+    ),
+    "silence": Route(
+        "POST /v1/silences",
+        "Say that an alert was seen, or keep its subject silent",
+        {
+            "200": _response("The last hour, with the silence.", state.LiveState),
+            "503": _response("Kafka has not confirmed it."),
+        },
+        refused=_REFUSED_CHANGE,
+        takes=_json(state.LiveSilenceRequest),
+    ),
+    "settings": Route(
+        "GET /v1/settings",
+        "Return the settings of the server, and the way of a record through the topics",
+        {"200": _response("Settings and roles.", state.LiveDeployment)},
+    ),
+    "page": Route("GET /", "Return the live page", _FILE, is_open=True),
+    "page_file": Route(
+        "GET /page/{file}",
+        "Return the live page",
+        {**_FILE, "404": _response("There is no such file.")},
+        (_in_path("file", "Name of a file of the page."),),
+        is_open=True,
+    ),
+}
+OPEN_PATHS = tuple(route.path for route in ROUTES.values() if route.is_open)  # need no token
+
+# Each message of the live page and each part of one has a name that begins so.
+LIVE_MESSAGES = tuple(
+    each for module in (state, details) for name, each in vars(module).items() if name.startswith("Live")
+)
+_ANSWERS: tuple[type[msgspec.Struct], ...] = (
+    *(CheckAnswer, BareAnswer, SkipAnswer, FamilyMembers, Labelled, Removal, ApiError, UnknownDocument),
+    *(Health, Readiness, *LIVE_MESSAGES),
+)
 
 
 def description() -> Json:
@@ -73,25 +361,30 @@ def description() -> Json:
             "description": "Answers within 150 ms whether a document is bulk, a copy of a known one, or new.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": {
-            CHECK_PATH: {"post": _check()},
-            SKIP_PATH: {"get": _skip()},
-            CDX_PATH: {"get": _cdx()},
-            DOCUMENT_PATH: {"delete": _remove()},
-            LABEL_PATH: {"post": _label()},
-            LABELLED_PATH: {"delete": _unlabel()},
-            MEMBERS_PATH: {"get": _members()},
-            READY_PATH: {"get": _probe("Say whether checks get whole answers", Readiness, "503")},
-            HEALTHY_PATH: {"get": _probe("Say whether the process works", Health)},
-            METRICS_PATH: {"get": _metrics()},
-            DESCRIPTION_PATH: {"get": _itself()},
-            **live_paths(),
-        },
+        "paths": {route.path: {route.method.lower(): _operation(name, route)} for name, route in ROUTES.items()},
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _operation(name: str, route: Route) -> Json:
+    described: Json = {
+        "operationId": name,
+        "summary": route.summary,
+        "security": [] if route.is_open else _TOKEN,
+        "responses": {
+            **route.answers,
+            **{status: _response(_REFUSALS[status]) for status in route.refused.split() if not route.is_open},
+        },
+    }
+    if route.parameters:
+        described["parameters"] = list(route.parameters)
+    if route.takes:
+        content = {kind: {"schema": schema} for kind, schema in route.takes.items()}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
 
 
 def _schemas() -> Json:
@@ -103,122 +396,3 @@ def _schemas() -> Json:
         for field in schema["properties"].values():
             field.pop("default", None)
     return dict(sorted(schemas.items()))
-
-
-def _check() -> Json:
-    described = operation(
-        "check",
-        "Say what a document is to those in the index, and add it only if asked to",
-        {
-            "200": {
-                "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
-                "content": {"application/json": {"schema": {"anyOf": [reference(CheckAnswer), reference(BareAnswer)]}}},
-            },
-            "503": error("With `bare`: there is no answer. Ask again after `Retry-After`."),
-        },
-        _switch("learn", "1: the document is handed to the workers too, which add it to the index."),
-        _switch("bare", "1: the answer is only whether there is a related document."),
-        header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
-        header("nearstream-id", "The id of a text or page."),
-        header("nearstream-observed-at", "When a text or page was observed, with time zone."),
-        takes=Document,
-        refused=" ".join(REFUSALS),
-    )
-    described["requestBody"]["content"] |= {
-        "message/rfc822": {"schema": {"type": "string", "contentMediaType": "message/rfc822"}},
-        "text/plain": {"schema": {"type": "string"}},
-        "text/html": {"schema": {"type": "string"}},
-        "application/vnd.nearstream.signature": {"schema": {"type": "array"}},
-    }
-    return described
-
-
-def _switch(name: str, meaning: str) -> Json:
-    schema = {"type": "string", "enum": ["0", "1"], "default": "0"}
-    return {"name": name, "in": "query", "description": meaning, "schema": schema}
-
-
-def _skip() -> Json:
-    return operation(
-        "skip",
-        "Say whether a crawler need not fetch a page now",
-        {"200": response("The answer, also if it is degraded.", SkipAnswer)},
-        in_query("url", "The page, percent-encoded.", required=True),
-        in_query("collection", "The tenant, by default `default`."),
-        refused=_REFUSED,
-    )
-
-
-def _cdx() -> Json:
-    return operation(
-        "cdx",
-        "Return the CDX line of the content that a URL had at its last fetch",
-        {"200": text("One line, or none, also if Redis does not answer.", "text/plain")},
-        in_query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
-        in_query("collection", "The tenant, by default `default`."),
-        in_query("fl", "Names of fields, by default all, separated by commas."),
-        in_query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
-        in_query("header", "`1`: the header of a CDX file comes first."),
-        in_query("limit", "It is ignored: there is at most one line."),
-        refused=_REFUSED,
-    )
-
-
-def _remove() -> Json:
-    summary = "Hand the removal of a document to the workers"
-    return operation("remove", summary, _confirmed(Removal), *_DOCUMENT_IN_PATH, refused=_REFUSED)
-
-
-def _label() -> Json:
-    return operation(
-        "label",
-        "Say that a document is spam or ham, which counts for all of its family",
-        {**_confirmed(Labelled), "409": response("The index does not have the document.", UnknownDocument)},
-        takes=LabelRequest,
-        refused=f"{_REFUSED} 408 413",
-    )
-
-
-def _unlabel() -> Json:
-    summary = "Take back the label of a document"
-    return operation("unlabel", summary, _confirmed(Labelled), *_DOCUMENT_IN_PATH, refused=_REFUSED)
-
-
-def _members() -> Json:
-    return operation(
-        "members",
-        "Say which documents are in the family of a document, in the order of joining",
-        {
-            "200": response("Some members.", FamilyMembers),
-            "404": error("The index does not have the document."),
-            "503": error("Redis does not answer, or refuses to. Ask again after `Retry-After`."),
-        },
-        in_path("id", "The id of any document of the family, percent-encoded. It may contain slashes."),
-        in_query("collection", "The tenant, by default `default`."),
-        in_query("after", "`next` of the former answer, by default 0."),
-        in_query("limit", "Most members that are read, 1 to 1000, by default 100."),
-        refused=_REFUSED,
-    )
-
-
-def _confirmed(message: type[msgspec.Struct]) -> Json:
-    """Return the responses to a request that Kafka has to confirm."""
-    return {
-        "202": response("Kafka has confirmed the record.", message),
-        "503": error("Kafka has not confirmed the record. Ask again after `Retry-After`."),
-    }
-
-
-def _probe(summary: str, message: type[msgspec.Struct], *others: str) -> Json:
-    answers = {status: response(f"{summary}.", message) for status in ("200", *others)}
-    return operation(message.__name__.lower(), summary, answers, is_open=True)
-
-
-def _metrics() -> Json:
-    answers = {"200": text("The metrics.", "text/plain")}
-    return operation("metrics", "Return all metrics for Prometheus", answers, refused="401 429")
-
-
-def _itself() -> Json:
-    answer = {"description": "This description.", "content": {"application/json": {"schema": {"type": "object"}}}}
-    return operation("description", "Return this description", {"200": answer}, is_open=True)

@@ -1,24 +1,26 @@
-"""Show what needs a token for all collections: dead letters, their replay, and the settings."""
+"""Show and change what needs a token for all collections: dead letters, silences of alerts, and the settings."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
 
+import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest
+from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest, LiveSilenceRequest
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.http import openapi_live
+from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.topology import deployment_of
-from nearstream.workers.http.refusals import asked_for_all, for_all_only
-from nearstream.workers.http.requests import (
-    any_name,
-    ask_again,
-    json_response,
-    refusal,
-)
+from nearstream.workers.http.outbox import Outbox, OutboxFullError
+from nearstream.workers.http.requests import RefusedError, asked_for_all, json_response, require_all, unconfirmed
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
 from nearstream.workers.operations.replay_log import TooManySpansError
@@ -26,33 +28,36 @@ from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 
 Replay = Callable[[str, bool], Awaitable[ReplayOutcome]]  # takes a reason, and whether nothing is to be sent
+Say = Callable[[bytes, bytes | None], Awaitable[None]]  # takes the key and the value of a record of `silences`
 
 log = logging.getLogger(__name__)
 
-_FEED = web.AppKey("feed_with_dead_letters", Feed)
-_DEPLOYMENT = web.AppKey("deployment", Deployment)
-_REPLAY: web.AppKey[Replay] = web.AppKey("replay")
-_REPLAYING = web.AppKey("replaying", asyncio.Lock)
-_REQUEST_BYTES = 1024
+_REQUEST_BYTES = 4096
 _WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
+_SAY_SECONDS = 5.0
 
 
-def add_operator_routes(app: web.Application, feed: Feed, deployment: Deployment, replay: Replay | None) -> None:
-    """Add the paths of dead letters and settings to an application.
+def add_operator_routes(
+    app: web.Application, feed: Feed, deployment: Deployment, say: Say, replay: Replay | None
+) -> None:
+    """Let an operator see dead letters and settings, and silence alerts.
 
     Args:
         app: The application.
-        feed: Where the dead letters are.
+        feed: Where the dead letters and the alerts are.
         deployment: The deployment of the server.
+        say: Sends a record to the topic of silences.
         replay: Sends the records of a reason again. None: this is not offered.
     """
-    app[_FEED], app[_DEPLOYMENT] = feed, deployment
-    app.router.add_get(openapi_live.SETTINGS_PATH, _settings)
-    app.router.add_get(openapi_live.LETTERS_PATH, _list)
-    app.router.add_get(any_name(openapi_live.LETTER_PATH), _show)
+    handlers: dict[str, Handler] = {
+        "settings": partial(_settings, feed, deployment),
+        "dead_letters": partial(_list, feed),
+        "dead_letter": partial(_show, feed),
+        "silence": partial(_silence, feed, say),
+    }
     if replay is not None:
-        app[_REPLAY], app[_REPLAYING] = replay, asyncio.Lock()
-        app.router.add_post(openapi_live.REPLAY_PATH, _replay)
+        handlers["replay"] = partial(_replay, replay, asyncio.Lock())
+    add_handlers(app, handlers)
 
 
 async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> ReplayOutcome:
@@ -69,43 +74,76 @@ async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -
     return await run(deployment, Selection(reason, 0), _WAIT_SECONDS, Progress("dead letters", quiet=True))
 
 
-async def _list(request: web.Request) -> web.Response:
-    return for_all_only(request) or json_response(request.app[_FEED].dead_letters())
+async def say_in_kafka(outbox: Outbox, topic: str, key: bytes, value: bytes | None) -> None:
+    """Send a record to the topic of silences.
+
+    Raises:
+        KafkaUnreachableError: Kafka has not confirmed it.
+        OutboxFullError: Too many records are unconfirmed.
+        SettingsError: The broker refuses it.
+    """
+    await outbox.send(ProducerRecord(topic, key, value, []), _SAY_SECONDS)
 
 
-async def _settings(request: web.Request) -> web.Response:
-    return for_all_only(request) or json_response(deployment_of(request.app[_DEPLOYMENT], request.app[_FEED].lags))
+async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
+    """Keep a silence in the memory of this process alone, as in the demo."""
 
 
-async def _show(request: web.Request) -> web.Response:
-    refused = for_all_only(request)
-    if refused is not None:
-        return refused
-    detail = request.app[_FEED].letters.detail(request.match_info["id"])
+async def _list(feed: Feed, request: web.Request) -> web.Response:
+    require_all(request)
+    return json_response(feed.dead_letters())
+
+
+async def _settings(feed: Feed, deployment: Deployment, request: web.Request) -> web.Response:
+    require_all(request)
+    return json_response(deployment_of(deployment, feed.lags))
+
+
+async def _show(feed: Feed, request: web.Request) -> web.Response:
+    require_all(request)
+    detail = feed.letters.detail(request.match_info["id"])
     if detail is None:
-        return refusal(404, "unknown_dead_letter", "expected one of the newest: `nearstream dlq show ID` shows all")
+        raise RefusedError(404, "unknown_dead_letter", "expected one of the newest: `nearstream dlq show ID` shows all")
     return json_response(detail)
 
 
-async def _replay(request: web.Request) -> web.Response:
+async def _replay(replay: Replay, replaying: asyncio.Lock, request: web.Request) -> web.Response:
     expected = 'expected {"reason": "...", "dry_run": true}'
     asked = await asked_for_all(request, LiveReplayRequest, _REQUEST_BYTES, expected)
-    if isinstance(asked, web.Response):
-        return asked
-    if request.app[_REPLAYING].locked():
-        return ask_again(429, "busy", "expected one replay at a time")
-    async with request.app[_REPLAYING]:
-        return await _replayed(request.app[_REPLAY], asked)
+    if replaying.locked():
+        raise RefusedError(429, "busy", "expected one replay at a time", again=True)
+    async with replaying:
+        return await _replayed(replay, asked)
 
 
 async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
     try:
         outcome = await replay(asked.reason, asked.dry_run)
     except TooManySpansError as error:
-        return refusal(409, "replay_log_full", f"{error}: `nearstream dlq replay` without a reason joins its spans")
+        told = f"{error}: `nearstream dlq replay` without a reason joins its spans"
+        raise RefusedError(409, "replay_log_full", told) from None
     except (KafkaUnreachableError, KafkaError, SettingsError, IndexUnavailableError) as error:
         log.warning("dead letters were not replayed: %s", error)
-        return refusal(503, "replay_failed", f"{type(error).__name__}: the log of the server says more")
+        told = f"{type(error).__name__}: the log of the server says more"
+        raise RefusedError(503, "replay_failed", told) from None
     if not asked.dry_run:
         log.info("replayed dead letters of the reason %r: %d sent", asked.reason, outcome.sent)
     return json_response(LiveReplay(sent=outcome.sent, skipped=dict(outcome.skipped)))
+
+
+async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:
+    expected = "expected collection, name and subject of an alert, and hours from 0 to 168"
+    asked = await asked_for_all(request, LiveSilenceRequest, _REQUEST_BYTES, expected)
+    said = None
+    if asked.hours != 0:
+        now = from_milliseconds(feed.now_ms())
+        until = None if asked.hours is None else now + timedelta(hours=asked.hours)
+        said = Silence(collection=asked.collection, name=asked.name, subject=asked.subject, since=now, until=until)
+    key = silence_key(asked.collection, asked.name, asked.subject)
+    try:
+        await say(key, None if said is None else msgspec.json.encode(said))
+    except (KafkaUnreachableError, OutboxFullError, SettingsError) as error:
+        log.warning("an alert was not silenced: %s", error)
+        raise unconfirmed("kafka_unavailable") from None
+    feed.alarms.silence(key, said)
+    return json_response(feed.state(""))

@@ -2,17 +2,17 @@
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from nearstream.schemas.checks.check import ApiError
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord
-from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.workers.http.access import Access
-from nearstream.workers.http.openapi import CHECK_PATH
+from nearstream.workers.http.access import Access, ForbiddenError
+from nearstream.workers.http.openapi import ROUTES
 from nearstream.workers.http.reading import DEFAULT_TYPE, MAIL_TYPE, READABLE, SIGNATURE_TYPE, is_readable, media_type
 from nearstream.workers.mail.memory import Memory
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
@@ -31,6 +31,8 @@ IN_USE: web.RequestKey[asyncio.Future[Any]] = web.RequestKey("in_use")  # what n
 _PASSED_ON = ("content-type", "content-encoding")
 _STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
 
+Asked = TypeVar("Asked")
+
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -41,25 +43,9 @@ SECURITY_HEADERS = {
 }
 
 
-def any_name(path: str) -> str:
-    """Return a path whose names in braces match any text without a slash.
-
-    By default they match no braces.
-    """
-    return path.replace("}", ":[^/]+}")
-
-
-def any_id(path: str) -> str:
-    """Return a path with the names of a collection and a document, which match any text.
-
-    What is wrong with a name is said by what reads it.
-    """
-    return path.replace("{collection}", "{collection:[^/]+}").replace("{id}", r"{id:[\s\S]+}")
-
-
 def is_bare_question(request: web.Request) -> bool:
     """Return whether a request asks about a signature, and wants yes or no alone."""
-    is_asked = (request.method, request.path, request.query_string) == ("POST", CHECK_PATH, "bare=1")
+    is_asked = (request.method, request.path, request.query_string) == ("POST", ROUTES["check"].path, "bare=1")
     return is_asked and type_of_body(request) == SIGNATURE_TYPE
 
 
@@ -68,29 +54,21 @@ def type_of_body(request: web.Request) -> str:
     return media_type(request.headers.get("Content-Type", DEFAULT_TYPE))
 
 
-def is_from_another_site(request: web.Request) -> bool:
-    """Return whether a browser sent a request for a page of another site.
-
-    A page may send simple requests to any address, loopback included. It cannot read the answers, but a request that
-    changes something would have done so.
-    """
-    origin = request.headers.get("Origin")
-    return origin is not None and origin.partition("://")[2] != request.host
-
-
-def refused_unread(request: web.Request, value_bytes: int) -> web.Response | None:
-    """Return the refusal of a body with a wrong type or length.
+def require_readable(request: web.Request, value_bytes: int) -> None:
+    """Refuse a body with a wrong type or length, before it is read.
 
     Args:
         request: The request.
         value_bytes: Most bytes of a body that is no mail.
+
+    Raises:
+        InvalidMessageError: The body cannot be read.
     """
     if not is_readable(type_of_body(request)):
-        return refusal(415, Reason.UNSUPPORTED_CONTENT_TYPE, f"expected {', '.join(READABLE)}")
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"expected {', '.join(READABLE)}")
     limit = _limit(request, value_bytes)
     if request.content_length is not None and request.content_length > limit:
-        return refusal(413, Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
-    return None
+        raise InvalidMessageError(Reason.TOO_LARGE, f"expected a body of at most {limit} bytes")
 
 
 async def read_record(request: web.Request, value_bytes: int) -> ConsumerRecord:
@@ -155,11 +133,6 @@ def _limit(request: web.Request, value_bytes: int) -> int:
     return {SIGNATURE_TYPE: LINE_MAX_BYTES, MAIL_TYPE: MESSAGE_MAX_BYTES}.get(type_of_body(request), value_bytes)
 
 
-def status_of(reason: Reason) -> int:
-    """Return the status code for a document that cannot be read."""
-    return _STATUS_OF_REASON.get(reason, 400)
-
-
 def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
     """Return a response with a message in JSON."""
     return web.Response(
@@ -167,13 +140,95 @@ def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
     )
 
 
-def ask_again(status: int, error: str, detail: str) -> web.Response:
-    """Return a response that refuses a request for now."""
-    response = refusal(status, error, detail)
-    response.headers["Retry-After"] = "1"
-    return response
+class RefusedError(Exception):
+    """A request is refused, with a status and what was expected."""
+
+    def __init__(self, status: int, error: str, detail: str, *, again: bool = False) -> None:
+        """Refuse a request, for good or for now (`again`)."""
+        super().__init__(detail)
+        self.status, self.error, self.detail, self.again = status, error, detail, again
+
+    def response(self) -> web.Response:
+        """Return the response that says so."""
+        response = json_response(ApiError(error=self.error, detail=self.detail), self.status)
+        if self.again:
+            response.headers["Retry-After"] = "1"
+        return response
 
 
-def refusal(status: int, error: str, detail: str) -> web.Response:
-    """Return a response that refuses a request."""
-    return json_response(ApiError(error=error, detail=detail), status)
+def refusal_of(error: RefusedError | ForbiddenError | InvalidMessageError) -> RefusedError:
+    """Return how an error of what reads requests is told."""
+    if isinstance(error, InvalidMessageError):
+        return RefusedError(_STATUS_OF_REASON.get(error.reason, 400), error.reason, error.detail)
+    if isinstance(error, ForbiddenError):
+        return RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
+    return error
+
+
+def unconfirmed(reason: str) -> RefusedError:
+    """Return the refusal of what Kafka has not confirmed."""
+    return RefusedError(503, reason, "expected Kafka to confirm the record, ask again", again=True)
+
+
+def not_looked_up() -> RefusedError:
+    """Return the refusal of a question to which Redis gave no answer."""
+    return RefusedError(503, "index_unavailable", "expected Redis to answer and to allow it, ask again", again=True)
+
+
+def require_own_site(request: web.Request) -> None:
+    """Refuse a request that a browser sent for a page of another site.
+
+    A page may send simple requests to any address, loopback included. It cannot read the answers, but a request that
+    changes something would have done so.
+
+    Raises:
+        RefusedError: It is one.
+    """
+    origin = request.headers.get("Origin")
+    if origin is not None and origin.partition("://")[2] != request.host:
+        raise RefusedError(403, "cross_origin", "expected no request of a page of another site")
+
+
+def require_all(request: web.Request) -> None:
+    """Refuse a request that may not see all collections.
+
+    A record that could not be read, or a setting, belongs to none.
+
+    Raises:
+        RefusedError: Its token is for some collections only.
+    """
+    if request[ACCESS].collections:
+        raise RefusedError(403, "collection_forbidden", "expected a token for all collections")
+
+
+def named(request: web.Request, **others: str) -> str:
+    """Return the collection that a request names in its path, or in these other fields.
+
+    Raises:
+        InvalidMessageError: The names cannot be those of a document.
+        ForbiddenError: The token is for other collections.
+    """
+    given = decode_document(msgspec.json.encode({**request.match_info, **others}))
+    request[ACCESS].require(given.collection)
+    return given.collection
+
+
+async def asked_for_all(request: web.Request, kind: type[Asked], limit: int, expected: str) -> Asked:
+    """Return what a request that may see all collections asks to be changed.
+
+    Args:
+        request: The request.
+        kind: What its body holds as JSON.
+        limit: Most bytes of its body.
+        expected: What to say of another body.
+
+    Raises:
+        RefusedError: It may not, or its body holds something else.
+        InvalidMessageError: Its body is too large.
+    """
+    require_all(request)
+    require_own_site(request)
+    try:
+        return msgspec.json.decode(await read_body(request, limit), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise RefusedError(400, "bad_request", expected) from None

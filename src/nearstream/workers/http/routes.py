@@ -1,4 +1,4 @@
-"""The paths of the HTTP API and what answers them."""
+"""What answers checks, removals and probes."""
 
 import asyncio
 from functools import cache, partial
@@ -6,67 +6,54 @@ from time import perf_counter
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from nearstream.schemas.checks.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
-from nearstream.schemas.documents.document import Document
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.http import openapi
-from nearstream.workers.http.access import ForbiddenError
-from nearstream.workers.http.cdx import CdxServer
+from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
 from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.openapi import description
 from nearstream.workers.http.reading import SIGNATURE_TYPE
-from nearstream.workers.http.refusals import forbidden, from_another_site, named, unconfirmed
 from nearstream.workers.http.requests import (
     ACCESS,
     IN_USE,
     SECURITY_HEADERS,
-    any_id,
-    ask_again,
-    is_from_another_site,
+    RefusedError,
     json_response,
+    named,
     read_record,
-    refusal,
-    refused_unread,
-    status_of,
+    refusal_of,
+    require_own_site,
+    require_readable,
     type_of_body,
+    unconfirmed,
 )
-from nearstream.workers.http.skipping import SkipChecker
-from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, SKIPS, exposition
+from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 from nearstream.workers.operations.standing import public_sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 
-_CHECKER = web.AppKey("checker", Checker)
-_LEARNER = web.AppKey("learner", Learner)
-_SKIP_CHECKER = web.AppKey("skip_checker", SkipChecker)
-_CDX_SERVER = web.AppKey("cdx_server", CdxServer)
-_CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit"})
 _READY_SECONDS = 1.0
 
 
-def add_routes(
-    app: web.Application, checker: Checker, learner: Learner, skip_checker: SkipChecker, cdx_server: CdxServer
-) -> None:
-    """Add the paths of questions, removals and probes to an application."""
-    app[_CHECKER], app[_LEARNER], app[_SKIP_CHECKER] = checker, learner, skip_checker
-    app[_CDX_SERVER] = cdx_server
-    app.router.add_post(openapi.CHECK_PATH, _check, expect_handler=_before_body)
-    app.router.add_delete(any_id(openapi.DOCUMENT_PATH), _remove)
-    for path, handler in (
-        (openapi.SKIP_PATH, _skip),
-        (openapi.CDX_PATH, _cdx),
-        (openapi.READY_PATH, _ready),
-        (openapi.HEALTHY_PATH, _healthy),
-        (openapi.METRICS_PATH, _metrics),
-        (openapi.DESCRIPTION_PATH, _description),
-    ):
-        app.router.add_get(path, handler)
+def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None:
+    """Let checks, removals and probes be answered."""
+    add_handlers(app, {"check": partial(_check, checker, learner)}, partial(_before_body, checker))
+    add_handlers(
+        app,
+        {
+            "remove": partial(_remove, learner),
+            "readiness": partial(_ready, checker),
+            "description": _description,
+            **_PROBES,
+        },
+    )
 
 
 def add_waiting_routes(app: web.Application, why: str) -> None:
-    """Add the paths of an API without an index, which answers no question.
+    """Let an API without an index answer no question.
 
     Args:
         app: The application.
@@ -77,32 +64,24 @@ def add_waiting_routes(app: web.Application, why: str) -> None:
         return json_response(Readiness(ready=False, why=why, halted=(), workers=()), 503)
 
     async def no_answer(_: web.Request) -> web.Response:
-        return refusal(503, "no_index", "expected an index, which a worker makes when it starts for the first time")
+        raise RefusedError(503, "no_index", "expected an index, which a worker makes when it starts for the first time")
 
-    app.router.add_get(openapi.READY_PATH, not_ready)
-    app.router.add_get(openapi.HEALTHY_PATH, _healthy)
-    app.router.add_get(openapi.METRICS_PATH, _metrics)
+    add_handlers(app, {"readiness": not_ready, **_PROBES})
     app.router.add_route("*", "/{path:.*}", no_answer)
 
 
-async def _check(request: web.Request) -> web.Response:
-    checker = request.app[_CHECKER]
-    refused = _refused_unread(request)  # before the body takes memory
-    if refused is not None:
-        return refused
-    learns = request.query.get("learn") == "1"
+async def _check(checker: Checker, learner: Learner, request: web.Request) -> web.Response:
     try:
+        _require_unread(checker, request)  # before the body takes memory
         record = await read_record(request, checker.deployment.document_limits.value_bytes)
         began = perf_counter()
-        learner = request.app[_LEARNER] if learns else None
-        answer = await checker.check(record, request[ACCESS], learner, partial(request.__setitem__, IN_USE))
-    except InvalidMessageError as error:
+        learns = learner if request.query.get("learn") == "1" else None
+        answer = await checker.check(record, request[ACCESS], learns, partial(request.__setitem__, IN_USE))
+    except InvalidMessageError:
         CHECKS.labels("refused").inc()
-        return refusal(status_of(error.reason), error.reason, error.detail)
-    except ForbiddenError:
-        return forbidden()
+        raise
     except BusyError:
-        return _busy()
+        raise _busy() from None
     CHECKS.labels(answer.verdict).inc()
     CHECK_SECONDS.observe(perf_counter() - began)
     return _bare(answer) if request.query.get("bare") == "1" else json_response(answer)
@@ -110,89 +89,54 @@ async def _check(request: web.Request) -> web.Response:
 
 def _bare(answer: CheckAnswer) -> web.Response:
     """Return yes or no, or that there is no answer."""
-    if not answer.degraded:
-        return json_response(BareAnswer(related=answer.match is not None or bool(answer.references)))
-    return ask_again(503, answer.reason, "expected Redis to answer in time, ask again")
+    if answer.degraded:
+        raise RefusedError(503, answer.reason, "expected Redis to answer in time, ask again", again=True)
+    return json_response(BareAnswer(related=answer.match is not None or bool(answer.references)))
 
 
-async def _before_body(request: web.Request) -> web.Response | None:
+async def _before_body(checker: Checker, request: web.Request) -> web.Response | None:
     """Answer a client that waits for `100 Continue` before it sends its body."""
-    refused = _refused_unread(request)
-    if refused is None and request.transport is not None and request.headers["Expect"].lower() == "100-continue":
+    try:
+        _require_unread(checker, request)
+    except (RefusedError, InvalidMessageError) as error:
+        if isinstance(error, InvalidMessageError):
+            CHECKS.labels("refused").inc()
+        return refusal_of(error).response()
+    if request.transport is not None and request.headers["Expect"].lower() == "100-continue":
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    return refused
+    return None
 
 
-def _refused_unread(request: web.Request) -> web.Response | None:
-    checker = request.app[_CHECKER]
+def _require_unread(checker: Checker, request: web.Request) -> None:
+    """Refuse what can be refused before its body is read."""
     if len(checker.running) >= AT_ONCE:
-        return _busy()
+        raise _busy()
     for name in ("learn", "bare"):
         if request.query.get(name, "0") not in ("0", "1"):
-            return refusal(400, "bad_request", f"expected {name}=0 or {name}=1")
+            raise RefusedError(400, "bad_request", f"expected {name}=0 or {name}=1")
     if request.query.get("learn") == "1" and type_of_body(request) == SIGNATURE_TYPE:
-        return refusal(400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`")
-    if "learn" in request.query and is_from_another_site(request):
-        return from_another_site()
-    refused = refused_unread(request, checker.deployment.document_limits.value_bytes)
-    if refused is not None:
-        CHECKS.labels("refused").inc()
-    return refused
-
-
-def _busy() -> web.Response:
-    CHECKS.labels("busy").inc()
-    return ask_again(429, "busy", f"expected at most {AT_ONCE} requests at a time")
-
-
-async def _skip(request: web.Request) -> web.Response:
-    asked = _page_asked(request, frozenset())
-    if isinstance(asked, web.Response):
-        return asked
-    answer = await request.app[_SKIP_CHECKER].check(asked.url or "", asked.collection)
-    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
-    return json_response(answer)
-
-
-async def _cdx(request: web.Request) -> web.Response:
-    asked = _page_asked(request, _CDX_PARAMETERS)
-    if isinstance(asked, web.Response):
-        return asked
-    try:
-        answer = await request.app[_CDX_SERVER].answer(asked.url or "", asked.collection, request.query)
-    except ValueError as error:
-        return refusal(400, "bad_request", str(error))
-    SKIPS.labels("degraded" if answer.is_degraded else "cdx").inc()
-    return web.Response(text=answer.text, headers={**SECURITY_HEADERS, **answer.headers})
-
-
-def _page_asked(request: web.Request, others: frozenset[str]) -> Document | web.Response:
-    """Return the URL and the collection of a question, or the refusal of it."""
-    given = request.query
-    if "url" not in given or given.keys() - {"url", "collection"} - others:
-        return refusal(400, "bad_request", "expected url=, and perhaps collection=, each percent-encoded")
-    try:
-        asked = decode_document(
-            msgspec.json.encode({name: given[name] for name in ("url", "collection") if name in given})
+        raise RefusedError(
+            400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`"
         )
-        request[ACCESS].require(asked.collection)
-    except ForbiddenError:
-        return forbidden()
-    except InvalidMessageError as error:
-        return refusal(400, error.reason, error.detail)
-    return asked
+    if "learn" in request.query:
+        require_own_site(request)
+    require_readable(request, checker.deployment.document_limits.value_bytes)
 
 
-async def _remove(request: web.Request) -> web.Response:
-    collection = named(request)
-    if isinstance(collection, web.Response):
-        return collection
-    reason = await request.app[_LEARNER].remove(request.match_info["id"], collection)
-    return unconfirmed(reason) if reason else json_response(Removal(removed=True), 202)
+def _busy() -> RefusedError:
+    CHECKS.labels("busy").inc()
+    return RefusedError(429, "busy", f"expected at most {AT_ONCE} requests at a time", again=True)
 
 
-async def _ready(request: web.Request) -> web.Response:
-    checker = request.app[_CHECKER]
+async def _remove(learner: Learner, request: web.Request) -> web.Response:
+    require_own_site(request)
+    reason = await learner.remove(request.match_info["id"], named(request))
+    if reason:
+        raise unconfirmed(reason)
+    return json_response(Removal(removed=True), 202)
+
+
+async def _ready(checker: Checker, _: web.Request) -> web.Response:
     seconds = max(_READY_SECONDS, checker.deployment.settings.api_seconds)
     why = await checker.ready(seconds)
     states: list[WorkerState] = []
@@ -222,4 +166,7 @@ async def _description(_: web.Request) -> web.Response:
 
 @cache
 def _described() -> bytes:
-    return msgspec.json.encode(openapi.description())
+    return msgspec.json.encode(description())
+
+
+_PROBES: dict[str, Handler] = {"health": _healthy, "metrics": _metrics}

@@ -19,9 +19,8 @@ from nearstream.streams.store.limits import IndexLostError, IndexUnavailableErro
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.cdx import CdxServer
 from nearstream.workers.http.check import Checker
-from nearstream.workers.http.label_routes import add_label_routes
+from nearstream.workers.http.labels import MemberReader, add_label_routes
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.live.details import Stored
 from nearstream.workers.http.live.feed import Feed
@@ -29,12 +28,10 @@ from nearstream.workers.http.live.kafka_source import fed_by_kafka
 from nearstream.workers.http.live.redis_source import watching_redis
 from nearstream.workers.http.live.stored_family import family_in_index
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.members import MemberReader
-from nearstream.workers.http.operator import add_operator_routes, replay_reason
+from nearstream.workers.http.operator import add_operator_routes, replay_reason, say_in_kafka
 from nearstream.workers.http.outbox import Outbox, connected
+from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
-from nearstream.workers.http.silencing import add_silence_route, say_in_kafka
-from nearstream.workers.http.skipping import SkipChecker
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
@@ -147,13 +144,12 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         learner = Learner(
             outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )
-        decisions = DecisionStore(index.asking, settings.namespace)
-        skip_checker, cdx = SkipChecker(decisions, settings.api_seconds), CdxServer(decisions, settings.api_seconds)
-        add_routes(app, checker, learner, skip_checker, cdx)
+        add_routes(app, checker, learner)
+        add_page_routes(app, Pages(DecisionStore(index.asking, settings.namespace), settings.api_seconds))
         add_label_routes(app, deployment.scheme, learner, MemberReader(index, guards))
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
-        add_silence_route(app, feed, partial(say_in_kafka, outbox, deployment.topic(SILENCES)))
-        add_operator_routes(app, feed, deployment, partial(replay_reason, deployment))
+        say = partial(say_in_kafka, outbox, deployment.topic(SILENCES))
+        add_operator_routes(app, feed, deployment, say, partial(replay_reason, deployment))
         async with (
             watching_redis(index.asking, settings.namespace, guards, feed),
             listening(app, settings.api) as address,
