@@ -39,7 +39,7 @@ from nearstream.streams.signing.scheme import Keys
 _DECIMALS = 4
 
 # Share of events with the right label, of those away from all thresholds and of those near one, as
-# docs/measurements/accuracy.md has it (`benchmarks.quality.confidence`). Away from thresholds all near-duplicates and
+# docs/relations.md has it (`benchmarks.quality.confidence`). Away from thresholds all near-duplicates and
 # all rearranged texts were right. States of one lineage are versions by definition.
 CONFIDENCE = {
     "exact_duplicate": (1.0, 1.0),

@@ -1,14 +1,14 @@
-"""The confidence of events is what the page about accuracy has measured."""
+"""The confidence of events is what the page about relations says was measured."""
 
 from pathlib import Path
 
 from nearstream.streams.relations.describe import CONFIDENCE
 
-PAGE = Path(__file__).parents[4] / "docs/measurements/accuracy.md"
+PAGE = Path(__file__).parents[4] / "docs/relations.md"
 
 
 def test_the_confidence_of_events_is_the_measured_share_in_two_digits() -> None:
-    section = PAGE.read_text("utf-8").partition("## Confidence of events")[2].partition("\n## ")[0]
+    section = PAGE.read_text("utf-8").partition("## When numbers are weak")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
     measured = {name: (away, near) for name, *_, near, away in rows if name in CONFIDENCE}
     assert set(measured) == set(CONFIDENCE)
