@@ -85,7 +85,7 @@ async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tm
 
         plain = deployment.run("audit", "recall", "--since", "1h")
         assert plain.returncode == 0
-        assert f"pairs             {pairs} of resemblance 0.8 or more" in plain.stdout.decode()
+        assert f"pairs            {pairs} of resemblance 0.8 or more" in plain.stdout.decode()
 
 
 async def test_precision_is_measured_by_fields_that_no_rule_uses(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -108,3 +108,7 @@ async def test_precision_is_measured_by_fields_that_no_rule_uses(kafka: str, red
             assert 0.9 < near["share"] < 1.1
         assert (host["certain"]["value"], host["certain"]["pairs"]) == (0, CLUSTERS)
         assert host["random"]["value"] > 0.5
+        distances = precision["distances"]
+        assert distances["pairs"] >= CLUSTERS
+        assert distances["within"] > 0.7 * distances["pairs"]
+        assert distances["median_error"] < 0.05

@@ -20,7 +20,7 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message
+from nearstream.workers.operations.terminal import escaped, print_message, print_report, row
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
 _DAY_MS = 86_400_000
-_NAME_COLUMNS = 16
 _FIELD_NAMES = {"hours_apart": "hours apart", "other_host": "other host"}
 
 
@@ -75,7 +74,7 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
         registry = recall_metrics(recall.ratio, recall.interval, recall.pairs, recall.documents)
         write_metrics(options.metrics, registry)
     as_object = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}
-    _show(options, as_object, recall_lines(recall, options.resemblance))
+    print_report(as_object, recall_lines(recall, options.resemblance), is_json=options.json)
     return Exit.OK
 
 
@@ -88,7 +87,7 @@ def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
         precision = asyncio.run(audit_precision(_window(settings, options)))
     except WindowTooLargeError as error:
         return _refuse(error)
-    _show(options, asdict(precision), precision_lines(precision))
+    print_report(precision, precision_lines(precision), is_json=options.json)
     return Exit.OK
 
 
@@ -99,14 +98,6 @@ def _window(settings: Settings, options: argparse.Namespace) -> "Window":
     return Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
 
 
-def _show(options: argparse.Namespace, as_object: dict[str, object], lines: Iterator[str]) -> None:
-    if options.json:
-        print_json(as_object)
-        return
-    for line in lines:
-        print_line(line)
-
-
 def _refuse(error: "WindowTooLargeError") -> Exit:
     print_message(f"nearstream: {error}")
     return Exit.USAGE
@@ -114,42 +105,41 @@ def _refuse(error: "WindowTooLargeError") -> Exit:
 
 def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
     """Yield the recall of a window, by resemblance, and the pairs that were missed."""
-    yield _row("documents", f"{recall.documents} compared, {recall.waiting} without a verdict yet")
-    yield _row("pairs", f"{recall.pairs} of resemblance {resemblance:g} or more")
+    yield row("documents", f"{recall.documents} compared, {recall.waiting} without a verdict yet")
+    yield row("pairs", f"{recall.pairs} of resemblance {resemblance:g} or more")
     low, high = recall.interval
     share = "unknown: no such pair" if recall.ratio is None else f"{recall.ratio:.4f} ({low:.4f}-{high:.4f})"
-    yield _row("recall", f"{share}, {recall.found} found")
+    yield row("recall", f"{share}, {recall.found} found")
     for each in recall.ranges:
-        yield _row(f"  from {each.low:g}", f"{each.found / each.pairs:.4f}, {each.found} of {each.pairs}")
+        yield row(f"  from {each.low:g}", f"{each.found / each.pairs:.4f}, {each.found} of {each.pairs}")
     for newer, older, found in recall.missed:
-        yield _row("missed", f"{escaped(newer)} and {escaped(older)}, resemblance {found:.4f}")
+        yield row("missed", f"{escaped(newer)} and {escaped(older)}, resemblance {found:.4f}")
     if recall.missed:
-        yield _row("", "`nearstream show` with both ids says why")
+        yield row("", "`nearstream show` with both ids says why")
 
 
 def precision_lines(precision: "Precision") -> Iterator[str]:
     """Yield the precision of a window by each field."""
-    yield _row("states", f"{precision.states} of documents")
-    yield _row("pairs", f"{precision.pairs} with an event, of two lineages")
+    yield row("states", f"{precision.states} of documents")
+    yield row("pairs", f"{precision.pairs} with an event, of two lineages")
     for found in precision.fields:
         yield from _field_lines(found)
+    if (exact := precision.distances) is not None and exact.median_error is not None:
+        within = f"{exact.within} of {exact.pairs} lie in the 90 % band that their event tells"
+        yield row("exact distance", f"{within}, median error {exact.median_error:.3f} of the longer text")
 
 
 def _field_lines(found: "FieldPrecision") -> Iterator[str]:
     """Yield the mean of one field over certain and random pairs, and the shares that follow from it."""
     name = _FIELD_NAMES[found.field]
-    yield _row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
+    yield row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
     if not found.shares:
-        yield _row("", "tells nothing here: both means are alike, or there are too few pairs")
+        yield row("", "tells nothing here: both means are alike, or there are too few pairs")
     for each in found.shares:
         group = f"from {each.group}" if each.group[0].isdigit() else each.group
         interval = f"({each.low:.3f} to {each.high:.3f})"
-        yield _row(f"  {group}", f"{each.share:.3f} {interval}, {each.pairs} pairs, mean {each.mean:.4g}")
+        yield row(f"  {group}", f"{each.share:.3f} {interval}, {each.pairs} pairs, mean {each.mean:.4g}")
 
 
 def _mean(mean: "Mean | None") -> str:
     return f"{mean.value:.4g} (mean of {mean.pairs})" if mean else "unknown"
-
-
-def _row(name: str, text: str) -> str:
-    return f"{name:<{_NAME_COLUMNS}}  {text}"

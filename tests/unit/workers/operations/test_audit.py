@@ -68,13 +68,13 @@ def test_the_recall_is_summed_by_resemblance() -> None:
     assert [(each.low, each.pairs, each.found) for each in recall.ranges] == [(0.8, 2, 1), (1.0, 1, 1)]
     assert recall.missed == (("x/a", "x/b", 0.84),)
     lines = list(recall_lines(recall, 0.8))
-    assert lines[0] == "documents         4 compared, 1 without a verdict yet"
-    assert lines[2].startswith("recall            0.6667 (")
-    assert "  from 0.8        0.5000, 1 of 2" in lines
-    assert "missed            x/a and x/b, resemblance 0.8400" in lines
+    assert lines[0] == "documents        4 compared, 1 without a verdict yet"
+    assert lines[2].startswith("recall           0.6667 (")
+    assert "  from 0.8       0.5000, 1 of 2" in lines
+    assert "missed           x/a and x/b, resemblance 0.8400" in lines
 
 
 def test_without_similar_pairs_the_recall_is_unknown() -> None:
     recall = Recall(2, 0, 0, 0, (0.0, 1.0), (), ())
     assert recall.ratio is None
-    assert "recall            unknown: no such pair, 0 found" in list(recall_lines(recall, 0.8))
+    assert "recall           unknown: no such pair, 0 found" in list(recall_lines(recall, 0.8))

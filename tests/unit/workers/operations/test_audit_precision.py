@@ -86,7 +86,7 @@ def test_a_field_with_one_mean_tells_nothing() -> None:
     assert hours.shares == ()
     assert host.shares
     lines = list(precision_lines(measure(at_once, pairs)))
-    assert "                  tells nothing here: both means are alike, or there are too few pairs" in lines
+    assert "                 tells nothing here: both means are alike, or there are too few pairs" in lines
     assert any(line.startswith("  near_duplicate  ") for line in lines)
     assert any(line.startswith("  from 0.8  ") for line in lines)
 

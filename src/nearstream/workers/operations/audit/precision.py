@@ -9,7 +9,7 @@ pairs that do not belong together are random in such a field, pairs that do are 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from random import Random
 from statistics import fmean, variance
@@ -22,6 +22,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import Event, PairEvent, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.stated import same_lineage
+from nearstream.workers.operations.audit.distances import Distances, PairSample
 from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 
 STATES_MAX = 2_000_000  # states of documents in a window, about 500 bytes each
@@ -152,11 +153,13 @@ class Precision:
         states: States of documents in the window.
         pairs: Pairs with an event, both of which are in the window and of two lineages.
         fields: The precision by each field.
+        distances: How the distances of the events agree with the exact ones. None: they were not compared.
     """
 
     states: int
     pairs: int
     fields: tuple[FieldPrecision, ...]
+    distances: Distances | None = None
 
 
 async def audit_precision(window: Window) -> Precision:
@@ -171,13 +174,16 @@ async def audit_precision(window: Window) -> Precision:
     """
     states = await _states(window)
     found: dict[str, Found] = {}
+    sample = PairSample()
     async with aclosing(window.events()) as events:
         async for event in events:
+            if not isinstance(event, DocumentVerdict | Retraction):
+                sample.offer(event)
             pair = _pair(event, states)
             if pair is not None:
                 found[event.event_id] = pair
     observed = [state for versions in states.values() for state in versions.values()]
-    return measure(observed, list(found.values()))
+    return replace(measure(observed, list(found.values())), distances=await sample.compared(window))
 
 
 def measure(observed: Sequence[Observed], found: Sequence[Found]) -> Precision:

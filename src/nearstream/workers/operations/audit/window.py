@@ -131,7 +131,7 @@ class Told:
             if event.partition is not None and event.offset is not None:
                 self.families[event.partition, event.offset] = event.family.id
         elif not isinstance(event, Retraction):
-            places = frozenset(place for ref in (event.newer, event.older) if (place := _place(ref)) is not None)
+            places = frozenset(place for ref in (event.newer, event.older) if (place := place_of(ref)) is not None)
             self.events.add(places)
 
     def pairs(self) -> Callable[[Place, Place], bool]:
@@ -153,5 +153,6 @@ class Told:
         return is_found
 
 
-def _place(ref: DocumentRef) -> Place | None:
+def place_of(ref: DocumentRef) -> Place | None:
+    """Return where the record of a document is on `documents`, if that is known."""
     return None if ref.partition is None or ref.offset is None else (ref.partition, ref.offset)
