@@ -25,7 +25,7 @@ from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.operations.former_families import founder_joins
+from nearstream.workers.operations.rebuild import founder_joins
 from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress

@@ -46,7 +46,7 @@ async def test_stats_and_show_tell_the_family_of_a_document(kafka: str, redis_ur
 
         told = json.loads(deployment.run("show", "a2", "--json").stdout)["states"][0]["family"]
         assert (told["id"], told["ordinal"], told["size"]) == (large["id"], 3, 4)
-        assert f"family           {large['family']}, no. 3, 4 live" in deployment.run("show", "a2").stdout.decode()
+        assert f"family           {large['id']}, no. 3, 4 live" in deployment.run("show", "a2").stdout.decode()
         assert "family           its own" in deployment.run("show", "alone").stdout.decode()
 
 

@@ -20,7 +20,7 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.operations.claim import claim_deployment
-from nearstream.workers.operations.resign import (
+from nearstream.workers.operations.replay import (
     DOCUMENT_GONE,
     DOCUMENT_REFUSED,
     NO_DOCUMENT,

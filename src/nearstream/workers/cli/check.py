@@ -47,8 +47,7 @@ def add_sign(parser: argparse.ArgumentParser) -> None:
 def write_signatures(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the signature of each document of files, one in each line."""
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.reading import report
-    from nearstream.workers.operations.signatures import anonymous, sign_files
+    from nearstream.workers.operations.signatures import anonymous, report, sign_files
 
     if not settings.hash_key:
         print_message(_PUBLIC_KEY)

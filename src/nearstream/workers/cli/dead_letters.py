@@ -266,8 +266,8 @@ def _printable_bytes(value: bytes | None) -> str:
 def replay(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send refused records to their topics again, or count what would be sent."""
     # Imported on use, because this loads the client of Redis.
+    from nearstream.workers.operations.dead_letters import TooManySpansError
     from nearstream.workers.operations.replay import Selection, plan_replay, replay_dead_letters
-    from nearstream.workers.operations.replay_log import TooManySpansError
     from nearstream.workers.pipeline.deployment import Deployment
 
     run = plan_replay if options.dry_run else replay_dead_letters

@@ -82,7 +82,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
     from nearstream.workers.files.source import count_lines, read
-    from nearstream.workers.operations.reading import report
+    from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import as_it_is, embedded
 
     deployment = Deployment.of(settings)

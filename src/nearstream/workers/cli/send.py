@@ -24,7 +24,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.labelling import Labelled, Target
+    from nearstream.workers.operations.sending import Labelled, Target
 
 FAMILY_ID = re.compile("[0-9a-f]{32}")
 _DECISIONS = ("confirm", "revoke")  # about suspended labels
@@ -43,7 +43,7 @@ def add_produce(parser: argparse.ArgumentParser) -> None:
 
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the documents of files to their topic, or the signatures that files hold to theirs."""
-    from nearstream.workers.operations.produce import produce_files, produce_signatures
+    from nearstream.workers.operations.sending import produce_files, produce_signatures
 
     produce = produce_signatures if options.signatures else produce_files
     produced = asyncio.run(produce(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
@@ -66,7 +66,7 @@ def add_remove(parser: argparse.ArgumentParser) -> None:
 def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the removal of documents, and print what the index held of each."""
     from nearstream.workers.operations.inspection import DocumentStatus
-    from nearstream.workers.operations.remove import remove_documents
+    from nearstream.workers.operations.sending import remove_documents
 
     held = {
         DocumentStatus.LIVE: "live",
@@ -119,7 +119,7 @@ def label(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def _label_documents(deployment: Deployment, options: argparse.Namespace) -> Exit:
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.labelling import label_documents
+    from nearstream.workers.operations.sending import label_documents
 
     targets, refused = [], False
     for item in _targets(deployment, options):
@@ -139,7 +139,7 @@ def _label_documents(deployment: Deployment, options: argparse.Namespace) -> Exi
 
 def _decide(deployment: Deployment, options: argparse.Namespace, family: str) -> bool:
     """Confirm the suspended labels of a family, or take them back, and return whether it has any."""
-    from nearstream.workers.operations.labelling import decide_label
+    from nearstream.workers.operations.sending import decide_label
 
     confirms = options.label == "confirm"
     names = asyncio.run(decide_label(deployment, options.collection, family, options.timeout, confirms=confirms))
@@ -155,7 +155,7 @@ def _decide(deployment: Deployment, options: argparse.Namespace, family: str) ->
 def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["Target | Refused"]:
     """Yield the documents to be labelled, and the files that cannot be read."""
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.labelling import Target
+    from nearstream.workers.operations.sending import Target
     from nearstream.workers.operations.signatures import sign_files
 
     for given in options.targets:

@@ -26,8 +26,8 @@ def check_deployment(settings: Settings, options: argparse.Namespace) -> Exit:
     # Imported on use, because these load numpy and the clients.
     import asyncio
 
+    from nearstream.workers.operations.checks import Grade
     from nearstream.workers.operations.doctor import examine
-    from nearstream.workers.operations.doctor_checks import Grade
     from nearstream.workers.pipeline.deployment import Deployment
 
     async def run() -> bool:

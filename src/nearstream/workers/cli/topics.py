@@ -168,7 +168,7 @@ def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
     """Print what no worker reads, and how each worker does, if Redis says that soon."""
     # Imported on use, because the rest of this module needs no Redis.
     from nearstream.streams.store.limits import IndexUnavailableError
-    from nearstream.workers.operations.standing import sentence
+    from nearstream.workers.operations.checks import sentence
     from nearstream.workers.pipeline.deployment import Deployment
     from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
     from nearstream.workers.redis.server.client import open_client, until_answered

@@ -22,8 +22,8 @@ from nearstream.workers.http.live.topology import deployment_of
 from nearstream.workers.http.outbox import Outbox, OutboxFullError
 from nearstream.workers.http.requests import RefusedError, asked_for_all, json_response, require_all, unconfirmed
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
+from nearstream.workers.operations.dead_letters import TooManySpansError
 from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
-from nearstream.workers.operations.replay_log import TooManySpansError
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 

@@ -32,7 +32,7 @@ from nearstream.workers.http.requests import (
     unconfirmed,
 )
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
-from nearstream.workers.operations.standing import public_sentence, standing_still
+from nearstream.workers.operations.checks import public_sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 
 _READY_SECONDS = 1.0

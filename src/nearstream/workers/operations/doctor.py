@@ -18,9 +18,17 @@ from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader
 from nearstream.workers.kafka.members import GroupMembers, group_members, unread
 from nearstream.workers.kafka.topics import TopicState
+from nearstream.workers.operations.checks import (
+    Check,
+    Grade,
+    clock,
+    memory,
+    persistence,
+    records_ahead,
+    sentence,
+    standing_still,
+)
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
-from nearstream.workers.operations.doctor_checks import Check, Grade, clock, memory, persistence, records_ahead
-from nearstream.workers.operations.standing import sentence, standing_still
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.requirements import check_requirements

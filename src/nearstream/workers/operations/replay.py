@@ -1,15 +1,24 @@
-"""Send refused records to their topics again."""
+"""Send refused records to their topics again.
+
+In place of a signature of another scheme, its document is signed again, if `documents` still holds it at the position
+that the signature names. That gives the signature that a worker with the right settings would have sent, with an equal
+origin, and so events with equal ids.
+"""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, NOT_OURS, Reason, StoredDeadLetter, sent_again, size_of
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer
@@ -17,11 +26,14 @@ from nearstream.workers.kafka.errors import KafkaError, refused, retriable
 from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES, CommitMetadata
 from nearstream.workers.kafka.records import SendAll, record_at, sender
 from nearstream.workers.operations import dead_letters
-from nearstream.workers.operations.dead_letters import OffsetRange, RecentIds
-from nearstream.workers.operations.replay_log import Replayed
-from nearstream.workers.operations.resign import NotSentError, Resigner
+from nearstream.workers.operations.claim import require_scheme
+from nearstream.workers.operations.dead_letters import OffsetRange, RecentIds, Replayed
 from nearstream.workers.operations.terminal import Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.streams.signing.signer import Signer, Unsigned
+    from nearstream.workers.crawl.page import PageReader
 
 # Why a record is not sent.
 DECIDED_BEFORE = "decided by an earlier replay"
@@ -36,6 +48,87 @@ _RECORD_BYTES = 64 * 1024  # fetched for one original, more only if its batch is
 _KEEP_MS = 1000 * (DEAD_LETTERS.retention_seconds or 0)
 
 SaveLog = Callable[[TopicPartition, int, Replayed], Awaitable[None]]
+# Why a document is not signed again.
+UNREADABLE = "its signature cannot be read"
+NO_DOCUMENT = "its signature names no record of documents"
+DOCUMENT_GONE = "documents no longer holds its document"
+DOCUMENT_REFUSED = "its document cannot be signed"
+
+
+class NotSentError(Exception):
+    """A refused record is not sent again. The message says why."""
+
+
+@dataclass
+class Resigner:
+    """Replaces signatures of other schemes.
+
+    Attributes:
+        deployment: The deployment whose scheme is wanted.
+        client: Reads the documents.
+        wait_seconds: How long to wait for Kafka, and for Redis.
+    """
+
+    deployment: Deployment
+    client: AIOKafkaConsumer
+    wait_seconds: float
+    _signer: "Signer | None" = field(default=None, init=False)
+    _pages: "PageReader | None" = field(default=None, init=False)
+
+    async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
+        """Return a record of `signatures` with a signature of the deployment's scheme.
+
+        Args:
+            refused: A record that was refused because of its scheme.
+            partitions: All partitions of `documents`.
+
+        Raises:
+            NotSentError: The document is gone or cannot be signed.
+            SettingsError: Our settings would not sign as the workers do.
+            IndexUnavailableError: Redis did not answer whether they do.
+            KafkaUnreachableError: No broker answered.
+        """
+        try:
+            signature = decode_signature(refused.value or b"")
+        except InvalidMessageError:
+            raise NotSentError(UNREADABLE) from None
+        signer = await self._checked_signer()
+        if signature.scheme == self.deployment.scheme.name:
+            return refused  # It is right, and the worker that refused it had other settings.
+        document = await self._document(signature.origin, partitions)
+        return refused._replace(value=encode_signature(self._signed(signer, document, signature.document_key)))
+
+    async def _checked_signer(self) -> "Signer":
+        if self._signer is None:
+            await require_scheme(self.deployment, self.wait_seconds)
+            self._signer = self.deployment.signer()
+        return self._signer
+
+    async def _document(self, origin: Origin | None, partitions: Collection[TopicPartition]) -> ConsumerRecord:
+        if origin is None or origin.topic != self.deployment.topic(DOCUMENTS):
+            raise NotSentError(NO_DOCUMENT)
+        tp = TopicPartition(origin.topic, origin.partition)
+        record = await record_at(self.client, tp, origin.offset) if tp in partitions else None
+        if record is None:
+            raise NotSentError(DOCUMENT_GONE)
+        return record
+
+    def _signed(self, signer: "Signer", document: ConsumerRecord, document_key: str) -> Signature:
+        from nearstream.workers.pipeline.sign import parse_document
+
+        try:
+            parsed = parse_document(document, self.deployment.document_limits)
+            signature = None if isinstance(parsed, Removal) else signer.sign(*self._with_text(parsed))
+        except InvalidMessageError:
+            raise NotSentError(DOCUMENT_REFUSED) from None
+        # If the topic was deleted and created again, another document may have this offset.
+        if signature is None or signature.document_key != document_key:
+            raise NotSentError(DOCUMENT_GONE)
+        return signature
+
+    def _with_text(self, document: "Unsigned") -> "Unsigned":
+        self._pages = self._pages or self.deployment.page_reader()
+        return self._pages.with_text(document)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Sign the documents of files, and read signatures that were made elsewhere."""
+"""Sign the documents of files, read signatures that were made elsewhere, and report what was read in part."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,13 @@ from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import STDIN, Item, Refused, read
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import parse_document
 
 LINE_MAX_BYTES = 2 * SIGNATURE_MAX_BYTES  # base64 takes a third more than bytes, names may be escaped
 NO_WORDS = "expected a text with words"
+_BROKEN = frozenset({"parse_fallback", "truncated"})
 
 
 class Signed(NamedTuple):
@@ -154,3 +157,25 @@ def mismatch(expected: str, found: str) -> str:
             " NEARSTREAM_HASH_KEY"
         )
     return f"signed with the scheme {found}, expected {expected}: sign with the same NEARSTREAM_SCHEME"
+
+
+def reported(items: Iterable[Item | Refused], incomplete: Counter[str]) -> Iterator[Item | Refused]:
+    """Yield the items, and report on stderr where a broken message is.
+
+    Args:
+        items: What was read.
+        incomplete: Counts, by reason, of documents that were read in part. They are increased.
+    """
+    for item in items:
+        if isinstance(item, Item):
+            report(item.source, item.degraded, incomplete)
+        yield item
+
+
+def report(source: str, degraded: Iterable[str], incomplete: Counter[str]) -> None:
+    """Count what was incomplete about a document, and report on stderr where a broken one is."""
+    reasons = sorted(degraded)
+    incomplete.update(reasons)
+    broken = [reason for reason in reasons if reason in _BROKEN]
+    if broken:
+        print_message(f"read in part {escaped(source, PATH_CHARACTERS)}: {', '.join(broken)}")

@@ -32,8 +32,8 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import Saying, start_probe
 from nearstream.workers.monitoring.status_server import serve_status
+from nearstream.workers.operations.checks import Grade, memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.operations.doctor_checks import Grade, memory, persistence
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment

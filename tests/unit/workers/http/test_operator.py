@@ -6,8 +6,8 @@ from collections import Counter
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.operations.dead_letters import TooManySpansError
 from nearstream.workers.operations.replay import ReplayOutcome
-from nearstream.workers.operations.replay_log import TooManySpansError
 from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, new_feed
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from nearstream.workers.operations.audit.exact_join import (
+from nearstream.workers.operations.audit.recall import (
     ExactJoin,
     longest,
     may_reach,

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.cli.arguments import since
-from nearstream.workers.operations.dead_letters import ReasonCount, RecentIds
-from nearstream.workers.operations.replay_log import ALL_REASONS, Replayed, TooManySpansError, parse_replay_log
+from nearstream.workers.operations.dead_letters import (
+    ALL_REASONS,
+    ReasonCount,
+    RecentIds,
+    Replayed,
+    TooManySpansError,
+    parse_replay_log,
+)
 
 NOTHING = parse_replay_log("")
 

@@ -6,7 +6,7 @@ import pytest
 
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.kafka.members import GroupMembers, unread
-from nearstream.workers.operations.standing import public_sentence, sentence, standing_still
+from nearstream.workers.operations.checks import public_sentence, sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
 START = " since 2023-11-14T22:13:20+00:00"

@@ -18,7 +18,7 @@ from nearstream.workers.http.live.letters import Letters
 from nearstream.workers.http.live.rates import SLOT_MS, Rates
 from nearstream.workers.http.live.ring import Entry, Ring
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.operations.standing import sentence, standing_still
+from nearstream.workers.operations.checks import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
 COLLECTIONS = 64  # whose rates are counted, beside those of all together

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.workers.operations.doctor_checks import Grade, clock, memory, persistence, records_ahead
+from nearstream.workers.operations.checks import Grade, clock, memory, persistence, records_ahead
 
 GIB = 1 << 30
 

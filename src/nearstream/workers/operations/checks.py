@@ -1,14 +1,29 @@
-"""Checks of the signer, Redis and Kafka, each with a remedy."""
+"""Say how the signer, Redis, Kafka and each worker do, with a remedy where one is needed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from nearstream.workers.operations.terminal import in_bytes
+from nearstream.workers.operations.terminal import in_bytes, utc_time
+from nearstream.workers.redis.kept.worker_states import WorkerState
 
 CROWDED_RATIO = 0.8
 SKEW_SECONDS = 1.0
+_SAID = {
+    "starting": "has no partitions yet",
+    "live": "is live",
+    "catching_up": "is catching up",
+    "paused": "is paused by an outage",
+    "halted": "is halted",
+    "gone": "is gone without a stop",
+}
+_REMEDIES = {
+    "paused": "it goes on by itself when that answers again",
+    "halted": "look at `nearstream dlq list`, repair the cause, then stop this worker and start it again",
+    "gone": "look at its log, and start it again",
+}
+_DUTIES = {"all": frozenset(("sign", "match"))}
 
 
 class Grade(StrEnum):
@@ -91,3 +106,33 @@ def records_ahead(seconds: float) -> Check:
     problem = f"a record has a timestamp {seconds:.0f} s in the future, until then it is the newer of every pair"
     remedy = "set by NTP the clocks that set timestamps, of producers or brokers, and the clock of this machine"
     return Check(Grade.WARN, "clock", f"{problem}: {remedy}")
+
+
+def sentence(state: WorkerState) -> str:
+    """Return how a worker does since when, why, and what to do."""
+    parts = [f"{named(state)} {_SAID[state.state]} since {utc_time(state.since_ms)}"]
+    return ": ".join([*parts, *filter(None, (state.why, _REMEDIES.get(state.state)))])
+
+
+def public_sentence(state: WorkerState) -> str:
+    """Return how a worker does, without its host."""
+    return ": ".join(filter(None, (f"worker {state.role} {_SAID[state.state]}", state.why)))
+
+
+def named(state: WorkerState) -> str:
+    """Return a name of a worker: its role, host, process and group."""
+    return f"worker {state.role} ({state.worker}, group {state.group})"
+
+
+def standing_still(states: Sequence[WorkerState]) -> list[WorkerState]:
+    """Return the workers that are halted, paused, or gone without another one."""
+    served = {(each.group, duty) for each in states if each.state != "gone" for duty in _duties(each)}
+    return [each for each in states if each.state in ("halted", "paused") or _is_missed(each, served)]
+
+
+def _duties(state: WorkerState) -> frozenset[str]:
+    return _DUTIES.get(state.role, frozenset((state.role,)))
+
+
+def _is_missed(state: WorkerState, served: set[tuple[str, str]]) -> bool:
+    return state.state == "gone" and any((state.group, duty) not in served for duty in _duties(state))

@@ -1,0 +1,271 @@
+"""Send documents, signatures, removals and labels to Kafka."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.labels.label import Label
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
+from nearstream.streams.ingest.parse import parse_record
+from nearstream.workers.config.settings import Settings
+from nearstream.workers.files.source import Refused, count_lines, read
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.operations.inspection import DocumentStatus
+from nearstream.workers.operations.signatures import read_signatures, reported
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.document_records import record_key, removal_of
+from nearstream.workers.pipeline.sign import signature_record
+from nearstream.workers.pipeline.signature_records import label_record
+from nearstream.workers.redis.index.documents import current_state
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.inspect import inspect_document
+from nearstream.workers.redis.reading.labelled import labels_of
+from nearstream.workers.redis.reading.members import spellings, stored_family
+
+BATCH = 500
+
+
+@dataclass
+class Produced:
+    """The number of documents sent, and of files and documents refused.
+
+    Attributes:
+        sent: Documents sent.
+        refused: Files and documents refused.
+        incomplete: Documents that were read in part, by reason.
+        passed_over: Records of WARC files that hold no page to send, by reason.
+    """
+
+    sent: int = 0
+    refused: int = 0
+    incomplete: Counter[str] = field(default_factory=Counter)
+    passed_over: Counter[str] = field(default_factory=Counter)
+
+    def refuse(self, source: str, reason: str) -> None:
+        """Report a file or document that cannot be read."""
+        self.refused += 1
+        print_message(f"refused {escaped(source, PATH_CHARACTERS)}: {reason}")
+
+
+async def produce_files(deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool) -> Produced:
+    """Send every readable document of the paths.
+
+    An unreadable file or document is reported on stderr and left out.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    topic, produced = deployment.topic(DOCUMENTS), Produced()
+    progress = Progress("sent", count_lines(paths), quiet)
+    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
+    records = _readable(topic, deployment, paths, produced)
+    await _send(deployment.settings, records, wait_seconds, progress)
+    produced.sent = progress.done
+    return produced
+
+
+async def produce_signatures(
+    deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool
+) -> Produced:
+    """Send every signature of the files, which `nearstream sign` has written elsewhere.
+
+    One that cannot be read, or has another scheme or key, is reported on stderr and left out.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The topic does not exist.
+    """
+    topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
+    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
+
+    def records() -> Iterator[ProducerRecord]:
+        for item in read_signatures(deployment.scheme, paths):
+            if isinstance(item, Refused):
+                produced.refuse(item.source, item.reason)
+            else:
+                yield signature_record(topic, item.signature)
+
+    await _send(deployment.settings, records(), wait_seconds, progress)
+    produced.sent = progress.done
+    return produced
+
+
+async def _send(settings: Settings, records: Iterable[ProducerRecord], wait_seconds: float, progress: Progress) -> None:
+    """Send records in batches, and count those that Kafka has confirmed."""
+    try:
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            for batch in kafka_records.batched(records, BATCH):
+                await send_all(batch)
+                progress.step(len(batch))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        print_message(f"interrupted: {progress.done} were confirmed")
+        raise
+    progress.end()
+
+
+def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
+    """Yield the readable documents of the paths, and report what is not."""
+    items = read(paths, deployment.key, produced.passed_over, deployment.settings.mail_content)
+    for item in reported(items, produced.incomplete):
+        if isinstance(item, Refused):
+            produced.refuse(item.source, item.reason)
+            continue
+        try:
+            key = record_key(parse_record(item.record, deployment.document_limits)) or item.record.key
+        except InvalidMessageError as error:
+            produced.refuse(item.source, str(error))
+        else:
+            yield ProducerRecord(topic, key, item.record.value, item.record.headers)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A document whose removal was sent.
+
+    Attributes:
+        document_key: `<collection>/<id>`.
+        status: Its status when the removal was sent: live, expired, or unknown to the index.
+    """
+
+    document_key: str
+    status: DocumentStatus
+
+
+async def remove_documents(
+    deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
+) -> list[Removed]:
+    """Send the removal of each document, and return what the index held of it before.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
+        IndexLostError: There is no index. Nothing was sent.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
+        removed = [Removed(key, await _status(index, key)) for key in (document_key(collection, name) for name in ids)]
+    await kafka_offsets.partitions(settings, [topic], wait_seconds)
+    async with kafka_records.sender(settings, wait_seconds) as send_all:
+        await send_all([removal_of(topic, name, collection) for name in ids])
+    return removed
+
+
+async def _status(index: RedisIndex, key: str) -> DocumentStatus:
+    states = await inspect_document(index, key)
+    if not states:
+        return DocumentStatus.UNKNOWN
+    return DocumentStatus.EXPIRED if states[0].expired else DocumentStatus.LIVE
+
+
+class Target(NamedTuple):
+    """A document to be labelled.
+
+    Attributes:
+        collection: Its collection.
+        document_id: Its id.
+        signature: Its signature, with which one is labelled that the index does not have. None: only its id is known.
+    """
+
+    collection: str
+    document_id: str
+    signature: Signature | None = None
+
+
+class Labelled(NamedTuple):
+    """What became of a document to be labelled.
+
+    Attributes:
+        document_id: Its id.
+        is_sent: Whether its label was sent.
+        is_new: Its signature was sent before, because the index did not have it.
+        known: Of one that is unknown: another way to write its id, which the index knows. None: it knows none.
+    """
+
+    document_id: str
+    is_sent: bool
+    is_new: bool = False
+    known: str | None = None
+
+
+async def label_documents(
+    deployment: Deployment, targets: Sequence[Target], label: Label, wait_seconds: float
+) -> list[Labelled]:
+    """Send the label of each document that the index has, or whose signature is given.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
+        IndexLostError: There is no index. Nothing was sent.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
+        looked_up = [await _look_up(index, target) for target in targets]
+    given_ms, records = time.time_ns() // 1_000_000, []
+    for target, labelled in zip(targets, looked_up, strict=True):
+        if labelled.is_new and target.signature is not None:
+            records.append(signature_record(topic, target.signature))
+        if labelled.is_sent:
+            records.append(label_record(topic, document_key(target.collection, target.document_id), label, given_ms))
+    if records:
+        await kafka_offsets.partitions(settings, [topic], wait_seconds)
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            await send_all(records)
+    return looked_up
+
+
+async def decide_label(
+    deployment: Deployment, collection: str, family: str, wait_seconds: float, *, confirms: bool
+) -> list[str] | None:
+    """Confirm the suspended labels of a family, or take them back.
+
+    Returns the ids of the labelled documents. None: no label of this family is suspended or confirmed.
+
+    Raises:
+        IndexUnavailableError: Redis did not answer within `wait_seconds`.
+        IndexLostError: There is no index.
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+        SettingsError: The index or the topic does not fit the settings.
+    """
+    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    async with index_to_read(deployment.index_address(), wait_seconds) as index:
+        guards = LabelGuards(index.client, settings.namespace)
+        guard = await guards.read(collection, family)
+        if guard is None:
+            return None
+        stored = await stored_family(index, document_key(collection, guard.document))
+        names = [name for name, _ in await labels_of(index, stored)] if stored else []
+        if confirms:
+            await guards.confirm(collection, family, guard)
+            return names
+        given_ms = time.time_ns() // 1_000_000
+        await kafka_offsets.partitions(settings, [topic], wait_seconds)
+        async with kafka_records.sender(settings, wait_seconds) as send_all:
+            await send_all([label_record(topic, document_key(collection, name), None, given_ms) for name in names])
+        await guards.forget(collection, family)
+        return names
+
+
+async def _look_up(index: RedisIndex, target: Target) -> Labelled:
+    known = [
+        each
+        for each in spellings(target.document_id)
+        if await current_state(index, document_key(target.collection, each))
+    ]
+    if target.document_id in known:
+        return Labelled(target.document_id, is_sent=True)
+    if target.signature is not None:
+        return Labelled(target.document_id, is_sent=True, is_new=True)
+    return Labelled(target.document_id, is_sent=False, known=next(iter(known), None))
