@@ -21,11 +21,11 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SILENCES, VERDICTS
 from nearstream.workers.config.settings import load
-from nearstream.workers.http.live import kafka_source
+from nearstream.workers.http.learning import connected
+from nearstream.workers.http.live import sources
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.kafka_source import fed_by_kafka, say_ended
+from nearstream.workers.http.live.sources import fed_by_kafka, say_ended
 from nearstream.workers.http.operator import replay_reason, say_in_kafka
-from nearstream.workers.http.outbox import connected
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.deployment import TEXTS, deployed, stop, until
@@ -62,7 +62,7 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
                 (family,) = feed.state("").largest
                 assert (family.founder, family.size) == ("a", 2)
         again = Feed(_now_ms)
-        with patch.object(kafka_source, "PAST_RECORDS", 10):  # of each partition
+        with patch.object(sources, "PAST_RECORDS", 10):  # of each partition
             async with fed_by_kafka(deployment.settings, again, None):
 
                 async def is_equal() -> bool:
@@ -96,7 +96,7 @@ async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: s
 
             await until(is_silent)
         bounded = Feed(_now_ms)
-        with patch.object(kafka_source, "PAST_RECORDS", 0):
+        with patch.object(sources, "PAST_RECORDS", 0):
             async with fed_by_kafka(deployment.settings, bounded, None):
 
                 async def is_connected() -> bool:

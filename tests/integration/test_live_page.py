@@ -18,8 +18,7 @@ from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMat
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.config.settings import load
-from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.ring import Ring
+from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
-from nearstream.workers.http import application, connection, live_routes, requests
-from nearstream.workers.http.connection import HEAD_BYTES, Connection
+from nearstream.workers.http import application, live_routes, requests
+from nearstream.workers.http.application import HEAD_BYTES, Connection
 from nearstream.workers.http.live_routes import READERS
 from nearstream.workers.http.requests import FOR_SHORT_BYTES, SHORT_BYTES
-from nearstream.workers.mail.memory import MEMORY_BYTES, Memory
+from nearstream.workers.mail.message import MEMORY_BYTES, Memory
 from tests.support.api import Api, served
 from tests.support.deployment import until
 
@@ -90,7 +90,7 @@ async def test_large_bodies_leave_memory_to_short_ones(redis_url: str, monkeypat
 async def test_clients_that_stall_keep_nobody_out(
     redis_url: str, monkeypatch: pytest.MonkeyPatch, beginning: bytes
 ) -> None:
-    monkeypatch.setattr(connection, "CONNECTIONS", 8)
+    monkeypatch.setattr(application, "CONNECTIONS", 8)
     monkeypatch.setattr(requests, "BODY_SECONDS", 1.0)  # for which the server waits at its end
     with ExitStack() as held:
         async with served(redis_url) as api:
@@ -154,7 +154,7 @@ async def test_a_client_that_is_thrown_out_after_its_refusal_is_no_error(
 
 
 async def test_a_connection_without_a_request_is_closed(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(application, "FIRST_SECONDS", 0.2)
     with ExitStack() as held:
         async with served(redis_url) as api:
             for beginning in (b"", b"GET / HTTP/1.1\r\nHost: "):

@@ -14,7 +14,7 @@ from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.kafka_source import fed_by_kafka
+from nearstream.workers.http.live.sources import fed_by_kafka
 from nearstream.workers.redis.kept.worker_states import (
     GONE_SECONDS,
     SAID_SECONDS,

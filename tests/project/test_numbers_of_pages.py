@@ -16,14 +16,12 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import SHINGLES_MIN
 from nearstream.workers.config import alert_rules, tokens, webhook_targets
 from nearstream.workers.crawl import html_text
-from nearstream.workers.crawl.records import RECORD_MAX_BYTES
-from nearstream.workers.crawl.warc import PAGE_MAX_BYTES
-from nearstream.workers.http import check, connection, live_routes, outbox, requests, webhooks
-from nearstream.workers.http.live import alarms, feed, growth, kafka_source, letters, ring
+from nearstream.workers.crawl.warc import PAGE_MAX_BYTES, RECORD_MAX_BYTES
+from nearstream.workers.http import application, check, learning, live_routes, requests, webhooks
+from nearstream.workers.http.live import alarms, families, feed, letters, sources
 from nearstream.workers.mail import structure
 from nearstream.workers.mail.fields import HEAD_MAX_BYTES
-from nearstream.workers.mail.memory import MEMORY_BYTES
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from nearstream.workers.mail.message import MEMORY_BYTES, MESSAGE_MAX_BYTES
 from nearstream.workers.redis.kept.decisions import KEPT_SECONDS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -39,22 +37,22 @@ def share(value: float) -> str:
 PASSAGES = {
     "api": (
         f"more than {requests.HEADERS} headers, or one has more than {requests.HEADER_BYTES:,} bytes",
-        f"or all have more than {connection.HEAD_BYTES // KIB} KiB",
+        f"or all have more than {application.HEAD_BYTES // KIB} KiB",
         f"{check.AT_ONCE} requests are in work, their bodies take {MEMORY_BYTES // MIB} MiB",
         f"(of which {requests.FOR_SHORT_BYTES // MIB} are left to bodies of at most {requests.SHORT_BYTES // KIB} KiB)",
         f"The body was not there within {requests.BODY_SECONDS:.0f} s",
-        f"A connection has {connection.FIRST_SECONDS:.0f} s for its first request. At most {connection.CONNECTIONS}",
-        f"({outbox.UNCONFIRMED} records, or {outbox.UNCONFIRMED_BYTES // MIB} MiB of them, wait for Kafka)",
+        f"A connection has {application.FIRST_SECONDS:.0f} s for its first request. At most {application.CONNECTIONS}",
+        f"({learning.UNCONFIRMED} records, or {learning.UNCONFIRMED_BYTES // MIB} MiB of them, wait for Kafka)",
         f"A mail is larger than {MESSAGE_MAX_BYTES // MIB} MiB",
         f"`weight` is 1 (the default) to {WEIGHT_MAX}",
         f"There may be up to {tokens.TOKENS} tokens",
     ),
     "live": (
-        f"{ring.EVENTS:,} events or {ring.EVENT_BYTES // MIB} MiB of them, {alarms.ALERTS} alerts",
+        f"{feed.EVENTS:,} events or {feed.EVENT_BYTES // MIB} MiB of them, {alarms.ALERTS} alerts",
         f"the newest {letters.LETTERS} dead letters with {letters._VALUE_BYTES // KIB} KiB of each",
-        f"{growth.FAMILIES:,} families with {growth.MEMBERS} members each, {feed.COLLECTIONS} collections",
+        f"{families.FAMILIES:,} families with {families.MEMBERS} members each, {feed.COLLECTIONS} collections",
         f"{live_routes.READERS} readers of the stream",
-        f"at most {kafka_source.PAST_RECORDS:,} of each partition",
+        f"at most {sources.PAST_RECORDS:,} of each partition",
         f"begins with that many earlier events, at most {live_routes.RECENT:,}",
         f"A silent stream sends a comment every {live_routes._COMMENT_SECONDS:.0f} s",
         f"takes nothing for {live_routes._STUCK_SECONDS:.0f} s is cut off",

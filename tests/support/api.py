@@ -14,8 +14,8 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
+from nearstream.workers.http.learning import Outbox, connected
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.server import serving
 from nearstream.workers.kafka.kept_sender import KeptSender
 from nearstream.workers.kafka.partitioning import partition_of

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from base64 import b32encode
 from collections.abc import Sequence
@@ -10,30 +11,47 @@ from hashlib import sha1
 from typing import NamedTuple
 
 import msgspec
+from w3lib.encoding import html_body_declared_encoding
 
 from nearstream.schemas.documents.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
 from nearstream.schemas.documents.record import PageFacts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.page_parts import pack_parts
-from nearstream.streams.ingest.charset import REPLACEMENT
+from nearstream.streams.ingest.charset import REPLACEMENT, Decoded, charset_named, decode
 from nearstream.streams.ingest.defaults import declared_name
 from nearstream.streams.ingest.parse import CHARSET_REPLACED
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
-from nearstream.workers.crawl.charset import decode_page
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
+
+CONTENT_TYPE_MAX_CHARACTERS = 256
+_LABEL = re.compile(r"""charset\s{0,8}=\s{0,8}["']?\s{0,8}([^\s"';,]{1,64})""", re.IGNORECASE)
+
 
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"
 MAIN, ALL, WITH_LINKS = "main", "all", "-links"
-
 _PROCESSES = 2
 # A batch that needs longer has pages that were made to take long. Its other pages take milliseconds.
 _PATIENCE_SECONDS = 10.0
 _IMPATIENT_SECONDS = 0.25
-
 log = logging.getLogger(__name__)
+
+
+def decode_page(data: bytes, content_type: str) -> Decoded:
+    """Decode the bytes of a web page.
+
+    Its charset is declared by its content type, or else by an element `meta`, see `decode`.
+
+    Args:
+        data: The page.
+        content_type: As the server sent it, with or without a charset.
+    """
+    of_header = _LABEL.search(content_type[:CONTENT_TYPE_MAX_CHARACTERS])
+    labels = [of_header[1] if of_header else "", html_body_declared_encoding(data) or ""]
+    # UTF-7 hides markup, and no browser reads it.
+    return decode(data, [label for label in labels if charset_named(label) != "utf-7"])
 
 
 class Page(NamedTuple):

@@ -16,7 +16,7 @@ import msgspec
 from nearstream.schemas.documents.document import Id
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.workers.crawl.records import Broken
+from nearstream.workers.crawl.warc import Broken
 from nearstream.workers.files.content import (
     DOCUMENT_MAX_BYTES,
     START_BYTES,

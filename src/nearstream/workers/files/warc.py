@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.documents.record import PAGE_PAYLOAD_HEADER, Headers
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.workers.crawl.records import Broken, PassedOver
-from nearstream.workers.crawl.redirects import Redirects
-from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
+from nearstream.workers.crawl.warc import Broken, PassedOver, Redirect, Redirects, WarcPage, read_warc
 from nearstream.workers.files.content import UnreadableFileError
 
 

@@ -26,9 +26,7 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.access import Access, ForbiddenError
-from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.outbox import UNCONFIRMED
-from nearstream.workers.http.rare_log import RareLog
+from nearstream.workers.http.learning import UNCONFIRMED, Learner
 from nearstream.workers.http.reading import (
     MAIL_TYPE,
     SIGNATURE_TYPE,
@@ -38,8 +36,7 @@ from nearstream.workers.http.reading import (
     read_signature,
     type_of,
 )
-from nearstream.workers.http.threads import in_thread
-from nearstream.workers.http.turns import Turns
+from nearstream.workers.http.work import RareLog, Turns, in_thread
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.label_guards import LabelGuards

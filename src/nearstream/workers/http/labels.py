@@ -20,7 +20,6 @@ from nearstream.streams.store.limits import IndexLostError, IndexUnavailableErro
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Learner
-from nearstream.workers.http.rare_log import RareLog
 from nearstream.workers.http.requests import (
     ACCESS,
     RefusedError,
@@ -31,6 +30,7 @@ from nearstream.workers.http.requests import (
     require_own_site,
     unconfirmed,
 )
+from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.redis.index.documents import current_state
 from nearstream.workers.redis.index.index import RedisIndex

@@ -20,8 +20,7 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.access import Access
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
-from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.ring import Entry, Ring
+from nearstream.workers.http.live.feed import Entry, Feed, Ring
 from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response, not_looked_up
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 

@@ -14,8 +14,7 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.openapi import ROUTES
 from nearstream.workers.http.reading import DEFAULT_TYPE, MAIL_TYPE, READABLE, SIGNATURE_TYPE, is_readable, media_type
-from nearstream.workers.mail.memory import Memory
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Memory
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES
 
 HEADER_BYTES = 8190  # of one header, and of the request line

@@ -21,15 +21,13 @@ from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
 from nearstream.workers.http.labels import MemberReader, add_label_routes
-from nearstream.workers.http.learning import Learner
+from nearstream.workers.http.learning import Learner, Outbox, connected
 from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.live.families import family_in_index
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.kafka_source import fed_by_kafka
-from nearstream.workers.http.live.redis_source import watching_redis
-from nearstream.workers.http.live.stored_family import family_in_index
+from nearstream.workers.http.live.sources import fed_by_kafka, watching_redis
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import add_operator_routes, replay_reason, say_in_kafka
-from nearstream.workers.http.outbox import Outbox, connected
 from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
 from nearstream.workers.pipeline.deployment import Deployment

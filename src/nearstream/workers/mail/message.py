@@ -1,7 +1,10 @@
 """Read a message into a document."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
 from math import inf
@@ -18,20 +21,33 @@ from nearstream.schemas.documents.document import (
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.normalize import NormalForm, normalize
+from nearstream.streams.fingerprints.notices import split_notices
+from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
+from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.attachments import digests
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.fields import head_of, whole_lines
-from nearstream.workers.mail.short_text import encoded_text, is_short, short_message_text
-from nearstream.workers.mail.threads import first_message, own_words
 
 MESSAGE_MAX_BYTES = 36 * 1024 * 1024  # attachments of 25 MiB in base64, and some text
 CONTENT_UNREAD = "content_unread"
 WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
+
+
+MEMORY_BYTES = 128 * 1024 * 1024
+_QUOTED_LINES = re.compile(r"^[ \t]{0,8}>.*\n?", re.MULTILINE)
+_SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
+_RULES = TextRules(spelling="plain/2", masks="mail/1")
+_HEAD_CHARACTERS = 4_096
+_ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
+_ENCODED_MIN_CHARACTERS = 100  # more than a token has that each recipient gets
+# The normal form of mail masks digits, so the digest is written in letters.
+_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
 @dataclass(frozen=True)
@@ -117,3 +133,82 @@ def _labels(attachments: tuple[bytes, ...] | None, sender_domain: str | None, ke
     if attachments is None:
         return {ATTACHMENTS_LABEL: ATTACHMENTS_UNREAD, **labels}
     return {ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex(), **labels} if attachments else labels
+
+
+@dataclass
+class Memory:
+    """How much of it is left, in bytes."""
+
+    left: int = MEMORY_BYTES
+
+    def take(self, size: int, keep: int = 0) -> bool:
+        """Take some if as much as `keep` remains for others, and return whether there was enough."""
+        enough = size + keep <= self.left
+        if enough:
+            self.left -= size
+        return enough
+
+    def give_back(self, size: int) -> None:
+        """Give back what was taken."""
+        self.left += size
+
+
+def own_words(text: str) -> str:
+    """Return a text without quoted lines, which begin with `>`, and without the signature, which follows `-- `."""
+    signature = _SIGNATURE.search(text)
+    return _QUOTED_LINES.sub("", text[: signature.start()] if signature else text)
+
+
+def first_message(message: Message) -> str | None:
+    """Return the id of the first message of a thread: the first in References, else in In-Reply-To, else its own.
+
+    Returns:
+        None if none of them can be the id of a document.
+    """
+    named = (headers.first_id(message, name) for name in ("references", "in-reply-to", "message-id"))
+    return next((found for found in named if found), None)
+
+
+def short_message_text(subject: str, text: str, attachments: Iterable[bytes], key: HashKey) -> str:
+    """Return a text that is equal for short messages of equal Subject, body and attachments.
+
+    A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also
+    has its Subject and its attachments. What is personal is masked first, as in the scheme `mail`. The result is too
+    short for shingles, so it is found by its digest alone.
+
+    Args:
+        subject: The Subject.
+        text: The text.
+        attachments: Digests of what is no text.
+        key: The deployment's key.
+
+    Returns:
+        An empty text if the message has nothing but its Subject and notices, which alone make no copy.
+    """
+    form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
+    if not (others or _masked_form(split_notices(text).own).data):
+        return ""
+    digest = key.digest(title.data + b"\0" + form.data + (b"\0" + others if others else b""))
+    return f"short message {digest.hex().translate(_LETTERS)}"
+
+
+def encoded_text(text: str) -> str:
+    """Return what of a text is encoded, such as base64 in a quote. Masks hide it, and no person reads it."""
+    found = _ENCODED.findall(text)
+    return "".join(found) if sum(map(len, found)) >= _ENCODED_MIN_CHARACTERS else ""
+
+
+def is_short(text: str) -> bool:
+    """Return whether a masked text without notices is too short for shingles."""
+    own = split_notices(text).own
+    return _is_short(_masked_form(own[:_HEAD_CHARACTERS])) and _is_short(_masked_form(own))
+
+
+def _masked_form(text: str) -> NormalForm:
+    return normalize(rewritten(text, _RULES))
+
+
+def _is_short(form: NormalForm) -> bool:
+    if form.spaceless:
+        return len(form.data) < MIN_SPACELESS_BYTES
+    return form.data.count(b" ") + 1 < MIN_WORDS

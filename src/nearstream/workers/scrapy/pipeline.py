@@ -25,7 +25,7 @@ from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.crawl.redirects import PERMANENT
+from nearstream.workers.crawl.warc import PERMANENT
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -33,16 +33,43 @@ from nearstream.workers.kafka.kept_sender import kept_sender
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key
 from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_client_out_of_log, quiet_client, settings_of
-from nearstream.workers.scrapy.unsent import UnsentFile
 from nearstream.workers.scrapy.verdicts import VERDICTS_SETTING, Verdicts, verdicts
+
+FILE_MAX_BYTES = 1024**3
+
 
 SOURCE = "crawler"
 UNSENT_SETTING, UNSENT = "CRAWL_UNSENT", "nearstream-unsent.jsonl"
 CLOSED = "nearstream_cannot_send"  # why a spider is closed
 PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
-
 log = logging.getLogger(__name__)
 _FIELDS = frozenset(Document.__struct_fields__)
+
+
+@dataclass(frozen=True)
+class UnsentFile:
+    """A file with one document as JSON on each line.
+
+    Attributes:
+        path: Its path. It is made with the first page.
+        max_bytes: The most bytes that it may have.
+    """
+
+    path: Path
+    max_bytes: int = FILE_MAX_BYTES
+
+    def add(self, fields: dict[str, Any]) -> bool:
+        """Add the fields of a document. Return whether there was room for it.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        line = msgspec.json.encode(fields) + b"\n"
+        with self.path.open("ab") as file:
+            if file.tell() + len(line) > self.max_bytes:
+                return False
+            file.write(line)
+        return True
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.workers.crawl.charset import decode_page
+from nearstream.workers.crawl.page import decode_page
 
 GERMAN = "<p>Über die Brücke geht es nach Süden, größer wird die Stadt."
 JAPANESE = "<p>" + "日本語の文章です。今日は天気が良い。" * 5

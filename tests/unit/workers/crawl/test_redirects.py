@@ -1,7 +1,7 @@
 """Permanent redirects on their way to the page that they lead to."""
 
-from nearstream.workers.crawl import redirects
-from nearstream.workers.crawl.redirects import Redirects
+from nearstream.workers.crawl import warc
+from nearstream.workers.crawl.warc import Redirects
 
 A, B, C = (f"https://{name}.example/page" for name in "abc")
 
@@ -47,8 +47,8 @@ def test_what_is_remembered_is_bounded() -> None:
     met = Redirects()
     for number in range(9):
         met.add(f"{A}/{number}", B)
-    assert len(met.take(B)) == redirects._SOURCES_MAX
-    for number in range(redirects._TARGETS_MAX + 1):
+    assert len(met.take(B)) == warc._SOURCES_MAX
+    for number in range(warc._TARGETS_MAX + 1):
         met.add(f"{A}/{number}", f"{B}/{number}")
     assert met.take(f"{B}/0") == []
     assert met.take(f"{B}/1") == [f"{A}/1"]

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearstream.workers.crawl.page import payload_of
-from nearstream.workers.crawl.records import RECORD_MAX_BYTES, Broken, PassedOver
-from nearstream.workers.crawl.warc import Redirect, WarcPage, read_warc
+from nearstream.workers.crawl.warc import RECORD_MAX_BYTES, Broken, PassedOver, Redirect, WarcPage, read_warc
 from tests.support.warc import Crawl, chunked, packed
 
 HTML = ("Content-Type", "text/html; charset=utf-8")

@@ -10,8 +10,7 @@ import pytest
 from yarl import URL
 
 from nearstream.workers.http import live_routes
-from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.ring import Ring
+from nearstream.workers.http.live.feed import Feed, Ring
 from tests.support.live import NOW_MS, Server, live_server, new_feed, verdict
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import pytest
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.workers.http import outbox
-from nearstream.workers.http.outbox import Outbox, OutboxFullError
+from nearstream.workers.http import learning
+from nearstream.workers.http.learning import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import KeptSender
 
@@ -40,18 +40,18 @@ def connected(broker: Broker) -> Outbox:
 
 
 async def test_as_many_records_as_allowed_wait_and_no_more(connected: Outbox, broker: Broker) -> None:
-    waiting = [asyncio.create_task(connected.send(RECORD, 60)) for _ in range(outbox.UNCONFIRMED)]
+    waiting = [asyncio.create_task(connected.send(RECORD, 60)) for _ in range(learning.UNCONFIRMED)]
     await asyncio.sleep(0)
     with pytest.raises(OutboxFullError):
         await connected.send(RECORD, 60)
     broker.may_confirm.set()
     await asyncio.gather(*waiting)
     await connected.send(RECORD, 60)
-    assert len(broker.sent) == outbox.UNCONFIRMED + 1
+    assert len(broker.sent) == learning.UNCONFIRMED + 1
 
 
 async def test_bytes_are_bounded_too(connected: Outbox, broker: Broker) -> None:
-    large = RECORD._replace(value=bytes(outbox.UNCONFIRMED_BYTES - 50))
+    large = RECORD._replace(value=bytes(learning.UNCONFIRMED_BYTES - 50))
     waiting = asyncio.create_task(connected.send(large, 60))
     await asyncio.sleep(0)
     with pytest.raises(OutboxFullError):
@@ -62,7 +62,7 @@ async def test_bytes_are_bounded_too(connected: Outbox, broker: Broker) -> None:
 
 
 async def test_a_record_that_is_not_confirmed_in_time_is_given_up(connected: Outbox) -> None:
-    for _ in range(outbox.UNCONFIRMED + 1):
+    for _ in range(learning.UNCONFIRMED + 1):
         with pytest.raises(KafkaUnreachableError, match="not confirmed"):
             await connected.send(RECORD, 0)
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from nearstream.workers.http.rare_log import RareLog
+from nearstream.workers.http.work import RareLog
 
 
 async def test_a_line_is_logged_once_and_each_other_one_too(caplog: pytest.LogCaptureFixture) -> None:

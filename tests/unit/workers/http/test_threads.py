@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nearstream.workers.http.threads import in_thread
+from nearstream.workers.http.work import in_thread
 
 
 class Body:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nearstream.workers.http.turns import Turns
+from nearstream.workers.http.work import Turns
 
 
 class _Work:

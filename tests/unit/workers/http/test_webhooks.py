@@ -20,8 +20,7 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.topics.codec import decode_json
 from nearstream.workers.config.webhook_targets import WebhookTarget
 from nearstream.workers.http import webhooks
-from nearstream.workers.http.webhook_payload import link_of, request_of, summary
-from nearstream.workers.http.webhooks import Webhooks, is_public
+from nearstream.workers.http.webhooks import Webhooks, is_public, link_of, request_of, summary
 from tests.support.deployment import until
 from tests.support.webhooks import Receiver, receiving
 

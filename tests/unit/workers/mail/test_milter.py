@@ -15,7 +15,7 @@ from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.http.client import api_client, mail_client
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
-from nearstream.workers.mail.memory import Memory
+from nearstream.workers.mail.message import Memory
 from nearstream.workers.mail.milter import FORGED_MAX, Answer, Contained, Message, header_value, milter
 from tests.support.mail import campaign_mail
 

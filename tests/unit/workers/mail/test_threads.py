@@ -6,8 +6,7 @@ import pytest
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.mail.message import Mail, read_message
-from nearstream.workers.mail.threads import own_words
+from nearstream.workers.mail.message import Mail, own_words, read_message
 
 NO_HTML = HtmlProcesses(0, deadline_seconds=0)
 WORDS = "We can meet on Tuesday at ten o'clock, in the small room on the second floor.\n"

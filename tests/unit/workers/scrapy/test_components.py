@@ -25,9 +25,8 @@ from nearstream.workers.files.source import Item, read
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.scrapy.addon import NearstreamAddon
 from nearstream.workers.scrapy.environment import keep_client_out_of_log, settings_of
-from nearstream.workers.scrapy.pipeline import NearstreamPipeline, is_page, page_item
+from nearstream.workers.scrapy.pipeline import NearstreamPipeline, UnsentFile, is_page, page_item
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
-from nearstream.workers.scrapy.unsent import UnsentFile
 
 NOW = datetime.now(UTC)
 URL = "https://a.example/x"

@@ -1,7 +1,12 @@
-"""Take events for the live page and for readers of the stream."""
+"""Take events for the live page and for readers of the stream: the newest ones, and what they add up to."""
 
-from collections.abc import Callable
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -11,19 +16,209 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.live.state import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
-from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
 from nearstream.workers.http.live.alarms import Alarms
-from nearstream.workers.http.live.growth import Growth
+from nearstream.workers.http.live.families import Growth
 from nearstream.workers.http.live.letters import Letters
-from nearstream.workers.http.live.rates import SLOT_MS, Rates
-from nearstream.workers.http.live.ring import Entry, Ring
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.checks import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
+SLOT_MS = 10_000
+SLOTS = 360  # an hour
+_MINUTE_SLOTS = 6
+_STEPS = 8  # steps of the histogram for each doubling of a time, so that a quantile is off by less than a tenth
+
+
+EVENTS = 10_000
+EVENT_BYTES = 32 * 1024 * 1024
 COLLECTIONS = 64  # whose rates are counted, beside those of all together
 _SHOWN = 12  # families in each ranking
 _VERSION = version("nearstream")
+
+
+@dataclass
+class _Slot:
+    """What was counted in `SLOT_MS`."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    ages: Counter[int] = field(default_factory=Counter)
+    characters: int = 0
+    novel: int = 0
+
+
+class Rates:
+    """Counts of the last hour in slots, and totals since the start."""
+
+    def __init__(self) -> None:
+        """Start without counts."""
+        self.totals: Counter[str] = Counter()
+        self._slots: dict[int, _Slot] = {}
+        self._newest = 0
+
+    def add(self, verdict: str, at_ms: int, age_ms: int) -> None:
+        """Count a verdict.
+
+        Args:
+            verdict: Its kind.
+            at_ms: When it was sent, in milliseconds since 1970.
+            age_ms: Time from the observation of its document until then.
+        """
+        number = at_ms // SLOT_MS
+        slot = self._slots.get(number)
+        if slot is None:
+            self._newest = max(self._newest, number)
+            if number <= self._newest - SLOTS:
+                return
+            slot = self._slots[number] = _Slot()
+            for old in [each for each in self._slots if each <= self._newest - SLOTS]:
+                del self._slots[old]
+        slot.verdicts[verdict] += 1
+        slot.ages[round(_STEPS * math.log2(max(age_ms, 0) + 1))] += 1
+
+    def add_text(self, at_ms: int, characters: int, novel: int) -> None:
+        """Count the characters of a document, and the new ones of them."""
+        slot = self._slots.get(at_ms // SLOT_MS)
+        if slot is not None:
+            slot.characters += characters
+            slot.novel += min(novel, characters)
+
+    def new_text(self, now_ms: int) -> tuple[int, int]:
+        """Return the characters of the last hour, and how many of them were new."""
+        slots = [self._slots[number] for number in self._numbers(now_ms, SLOTS) if number in self._slots]
+        return sum(slot.characters for slot in slots), sum(slot.novel for slot in slots)
+
+    def series(self, now_ms: int) -> dict[str, tuple[int, ...]]:
+        """Return the verdicts of the last hour by kind, the oldest slot first."""
+        numbers = self._numbers(now_ms, SLOTS)
+        empty = _Slot()
+        slots = [self._slots.get(number, empty).verdicts for number in numbers]
+        return {kind: tuple(slot[kind] for slot in slots) for kind in VERDICT_KINDS}
+
+    def per_second(self, now_ms: int) -> float:
+        """Return the verdicts a second over the whole slots of the last minute."""
+        minute = self._numbers(now_ms - SLOT_MS, _MINUTE_SLOTS)
+        counted = sum(self._slots[number].verdicts.total() for number in minute if number in self._slots)
+        return counted * 1000 / (SLOT_MS * _MINUTE_SLOTS)
+
+    def ages(self, now_ms: int, *shares: float) -> list[float | None]:
+        """Return quantiles of the seconds to a verdict over the last minute, None without verdicts."""
+        merged: Counter[int] = Counter()
+        for number in self._numbers(now_ms, _MINUTE_SLOTS):
+            if number in self._slots:
+                merged.update(self._slots[number].ages)
+        return [_quantile(merged, share) for share in shares]
+
+    def _numbers(self, now_ms: int, count: int) -> range:
+        last = now_ms // SLOT_MS
+        return range(last - count + 1, last + 1)
+
+
+def _quantile(counts: Counter[int], share: float) -> float | None:
+    left = share * counts.total()
+    for step, count in sorted(counts.items()):
+        left -= count
+        if left <= 0:
+            return round((2 ** (step / _STEPS) - 1) / 1000, 4)
+    return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event in the ring.
+
+    Attributes:
+        number: Its place in the order of arrival, from 1 on.
+        event_id: Its id.
+        collection: The tenant of its documents.
+        data: The event as JSON, without line breaks.
+    """
+
+    number: int
+    event_id: str
+    collection: str
+    data: bytes
+
+
+class Ring:
+    """Holds the newest events, at most `EVENTS` of them and `EVENT_BYTES` together.
+
+    A reader has no queue. It remembers the number of its last event and asks for those after it, so a reader that never
+    reads costs nothing and loses only what has left the ring.
+    """
+
+    def __init__(self, events: int = EVENTS, event_bytes: int = EVENT_BYTES) -> None:
+        """Create an empty ring."""
+        self._limits = events, event_bytes
+        self._entries: deque[Entry] = deque()
+        self._numbers: dict[str, int] = {}
+        self._bytes = 0
+        self._last = 0
+        self._arrived = asyncio.Event()
+        self.is_closed = False
+
+    @property
+    def last(self) -> int:
+        """Return the number of the newest event, 0 if there was none."""
+        return self._last
+
+    def append(self, event_id: str, collection: str, data: bytes) -> None:
+        """Add an event, and drop the oldest ones above the limits."""
+        self._last += 1
+        self._entries.append(Entry(self._last, event_id, collection, data))
+        self._numbers[event_id] = self._last
+        self._bytes += len(data)
+        events, event_bytes = self._limits
+        while len(self._entries) > events or (self._bytes > event_bytes and len(self._entries) > 1):
+            oldest = self._entries.popleft()
+            self._bytes -= len(oldest.data)
+            if self._numbers.get(oldest.event_id) == oldest.number:
+                del self._numbers[oldest.event_id]
+        self._wake()
+
+    def holds(self, event_id: str) -> bool:
+        """Return whether an event is in the ring."""
+        return event_id in self._numbers
+
+    def number_of(self, event_id: str) -> int | None:
+        """Return the number of an event, None if it is not in the ring."""
+        return self._numbers.get(event_id)
+
+    def after(self, number: int, limit: int) -> tuple[int, list[Entry]]:
+        """Return how many events were missed after a number, and the next ones.
+
+        Args:
+            number: Number of the last event that was read, 0 for none.
+            limit: Most events to return.
+        """
+        first = self._last - len(self._entries) + 1
+        missed = max(first - 1 - number, 0)
+        start = max(number + 1 - first, 0)
+        return missed, list(islice(self._entries, start, start + limit))
+
+    def newest(self) -> Iterator[Entry]:
+        """Yield all events, the newest first."""
+        return reversed(self._entries)
+
+    async def wait(self, number: int, seconds: float) -> bool:
+        """Wait for an event after a number, and return whether there is one within this time."""
+        if self._last > number or self.is_closed:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._arrived.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let readers end."""
+        self.is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._arrived.set()
+        self._arrived = asyncio.Event()
 
 
 class Feed:

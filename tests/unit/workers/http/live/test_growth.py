@@ -4,7 +4,7 @@ import random
 
 from msgspec.structs import replace
 
-from nearstream.workers.http.live.growth import FAMILIES, MEMBERS, Growth
+from nearstream.workers.http.live.families import FAMILIES, MEMBERS, Growth
 from tests.support.live import NOW_MS, verdict
 
 ALL: frozenset[str] = frozenset()

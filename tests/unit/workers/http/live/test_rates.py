@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.workers.http.live.rates import SLOT_MS, SLOTS, Rates
+from nearstream.workers.http.live.feed import SLOT_MS, SLOTS, Rates
 
 NOW = 1_772_440_205_000
 

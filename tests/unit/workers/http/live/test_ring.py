@@ -2,7 +2,7 @@
 
 import asyncio
 
-from nearstream.workers.http.live.ring import Ring
+from nearstream.workers.http.live.feed import Ring
 
 
 def _filled(count: int, **limits: int) -> Ring:

@@ -1,7 +1,7 @@
 """The settings are shown without secrets, and each role with what it reads and writes."""
 
 from nearstream.workers.config.settings import load
-from nearstream.workers.http.live.topology import deployment_of
+from nearstream.workers.http.operator import deployment_of
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.pipeline.deployment import Deployment
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.workers.http.live.trend import Trend
+from nearstream.workers.http.live.sources import Trend
 from nearstream.workers.kafka.lag import PartitionLag
 
 

@@ -1,24 +1,26 @@
-"""Feed the live page from Kafka: events, alerts, dead letters, and the lag of the workers."""
+"""Feed the live page from Kafka (events, alerts, dead letters, lag) and Redis (states of workers, decided labels)."""
 
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
+from itertools import pairwise
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.live.state import LiveLag
 from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.groups import own_group
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.http.live.day_counts import DayCounts
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.letters import LETTERS
-from nearstream.workers.http.live.trend import Trend
 from nearstream.workers.kafka.client import (
     AIOKafkaAdminClient,
     AIOKafkaConsumer,
@@ -28,13 +30,16 @@ from nearstream.workers.kafka.client import (
     require_answer,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.kafka.lag import PartitionLag, lag_reader
 from nearstream.workers.kafka.members import group_members, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow_from, offsets_since
 from nearstream.workers.kafka.silences import read_silences
 from nearstream.workers.kafka.whole_topic import read_topic
 from nearstream.workers.operations.tail import Arrival, event_of
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.worker_states import worker_states
+from nearstream.workers.redis.server.client import Caller
 
 PAST_RECORDS = 50_000  # of a partition, that are read at most after a start
 _TURN = 200  # records after which others have their turn
@@ -46,10 +51,17 @@ _LAG_SECONDS = 5.0
 _ALERTING_SECONDS = 5.0
 _STOP_SECONDS = 5.0
 _WATCH_SECONDS = 0.5
-_ANSWER_SECONDS = 2.0  # for any broker
+_ANSWER_SECONDS = 2.0  # for any broker, and for Redis
 _BROKER_SECONDS = 0.9  # for one, so that another is asked in time
 
 log = logging.getLogger(__name__)
+
+
+SLOT_SECONDS = 1_800
+SLOTS = 48
+_MINUTE_SECONDS = 60.0
+_NOTABLE_SECONDS = 1.0  # age of the oldest waiting record below which the lag is that of a batch in work
+_CHANGE = 0.1  # share by which the lag has to differ from that of a minute ago
 
 
 @asynccontextmanager
@@ -266,3 +278,97 @@ async def _follow_letters(settings: Settings, feed: Feed) -> None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+class DayCounts:
+    """The verdicts sent in each half hour of the last day."""
+
+    def __init__(self, client: AIOKafkaConsumer, partitions: Sequence[TopicPartition]) -> None:
+        """Start without counts.
+
+        Args:
+            client: A connected consumer without a group.
+            partitions: The partitions of the topic.
+        """
+        self._client, self._partitions = client, partitions
+        self._places: dict[int, int] = {}  # the sum of the offsets at the begin of a slot, by number of the slot
+
+    async def read(self, now_ms: int) -> tuple[int, ...]:
+        """Return the number of records in each slot, the running one last.
+
+        Raises:
+            KafkaError: No broker answers.
+        """
+        last = now_ms // (1000 * SLOT_SECONDS)
+        wanted = range(last - SLOTS + 1, last + 1)
+        self._places = {slot: place for slot, place in self._places.items() if slot in wanted}
+        for slot in wanted:
+            if slot not in self._places:
+                found = await offsets_since(self._client, self._partitions, slot * 1000 * SLOT_SECONDS)
+                self._places[slot] = sum(found.values())
+        end = sum((await self._client.end_offsets(self._partitions)).values())
+        places = [*(self._places[slot] for slot in wanted), end]
+        return tuple(max(after - before, 0) for before, after in pairwise(places))
+
+
+class Trend:
+    """The lag of the last minute."""
+
+    def __init__(self) -> None:
+        """Start without readings."""
+        self._readings: deque[tuple[float, int]] = deque()
+
+    def add(self, rows: Sequence[PartitionLag], now: float) -> LiveLag:
+        """Take the lag of all partitions, and return it with its trend.
+
+        Args:
+            rows: The lag of each partition.
+            now: The time in seconds, by a clock that never goes back.
+        """
+        records = sum(row.records for row in rows)
+        seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
+        while self._readings and self._readings[0][0] < now - _MINUTE_SECONDS:
+            self._readings.popleft()
+        before = self._readings[0][1] if self._readings else records
+        self._readings.append((now, records))
+        if seconds <= _NOTABLE_SECONDS:
+            return LiveLag(records=records, seconds=seconds, trend="none")
+        if records > before * (1 + _CHANGE):
+            return LiveLag(records=records, seconds=seconds, trend="growing")
+        is_falling = records < before * (1 - _CHANGE)
+        return LiveLag(records=records, seconds=seconds, trend="falling" if is_falling else "steady")
+
+
+@asynccontextmanager
+async def watching_redis(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> AsyncIterator[None]:
+    """Keep what the page knows from Redis up to date while the block runs.
+
+    That are the states of workers, the labels that somebody has decided about, and whether Redis answers.
+    """
+    task = asyncio.create_task(_watch_redis(client, namespace, guards, feed))
+    task.add_done_callback(partial(say_ended, feed))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _watch_redis(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> None:
+    while True:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                feed.workers = await worker_states(client, namespace)
+                feed.alarms.decide([each for each in feed.alarms.floods() if await _is_decided(guards, each)])
+            feed.away.pop("Redis", None)
+        except TimeoutError:
+            feed.away["Redis"] = f"Redis does not answer within {_ANSWER_SECONDS:g} s"
+        except (IndexUnavailableError, SettingsError) as error:
+            feed.away["Redis"] = str(error)
+        await asyncio.sleep(_WATCH_SECONDS)
+
+
+async def _is_decided(guards: LabelGuards, flood: Alert) -> bool:
+    """Return whether somebody has confirmed the label that too much matches, or has taken it back."""
+    guard = await guards.read(flood.collection, flood.subject)
+    return guard is None or guard.state != "suspended"
