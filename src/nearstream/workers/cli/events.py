@@ -211,9 +211,10 @@ def _verdict_details(verdict: DocumentVerdict, distance_exact: int | None) -> It
         yield f", +{verdict.novel.value} new"
     if not isinstance(verdict.resemblance, UnsetType) and not is_equal:
         yield f", resemblance {verdict.resemblance.value:.2f}"
-        yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
     if distance_exact is not None:
-        yield f", distance {distance_exact} (exact)"
+        yield f", distance {distance_exact} exact"
+    elif not isinstance(verdict.resemblance, UnsetType) and not is_equal:
+        yield f" ({verdict.resemblance.low:.2f}-{verdict.resemblance.high:.2f})"
     yield from _family_details(verdict)
     if distance_exact is None and not isinstance(verdict.distance, UnsetType) and not is_equal:
         yield f", distance {verdict.distance.value}"

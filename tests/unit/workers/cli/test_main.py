@@ -138,9 +138,8 @@ def test_an_unreadable_line_is_told_with_its_place_and_the_rest_goes_on() -> Non
     assert b"exact_duplicate" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
+def test_wrong_use_gets_a_clear_answer() -> None:
+    for arguments, code, told in (
         (["scan", "no-such-file.jsonl"], 65, "refused no-such-file.jsonl: No such file or directory"),
         (["demo", "no-such-folder"], 65, "no-such-folder"),
         ([], 2, "nearstream scan FOLDER"),
@@ -160,13 +159,11 @@ def test_an_unreadable_line_is_told_with_its_place_and_the_rest_goes_on() -> Non
         (["worker", "--timeout", "abc"], 2, "a number of seconds above 0"),
         (["lag", "--max", "-1"], 2, "a whole number from 0"),
         (["stats", "--timeout", "0"], 2, "a number of seconds above 0"),
-    ],
-)
-def test_wrong_use_gets_a_clear_answer(arguments: list[str], code: int, told: str) -> None:
-    done = _run(*arguments)
-    assert done.returncode == code
-    assert told in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
+    ):
+        done = _run(*arguments)
+        assert done.returncode == code
+        assert told in done.stderr.decode()
+        assert "Traceback" not in done.stderr.decode()
 
 
 def test_a_closed_standard_input_is_named() -> None:
@@ -270,13 +267,13 @@ def test_s17_no_command_prints_a_secret_even_if_it_is_wrong(variables: dict[str,
         assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("arguments", [["\x1b[31m\u2028"], ["lag", "a", "\x9b\u202e"], ["tail", "--since", "\x1b"]])
-def test_s16_a_usage_error_escapes_the_arguments(arguments: list[str]) -> None:
-    done = _run(*arguments)
-    told = done.stderr.decode().split("\n")
-    assert done.returncode == 2
-    assert [line for line in told if dangerous(line)] == []
-    assert "\\u" in told[-2] or "\\x" in told[-2]
+def test_s16_a_usage_error_escapes_the_arguments() -> None:
+    for arguments in (["\x1b[31m\u2028"], ["lag", "a", "\x9b\u202e"], ["tail", "--since", "\x1b"]):
+        done = _run(*arguments)
+        told = done.stderr.decode().split("\n")
+        assert done.returncode == 2
+        assert [line for line in told if dangerous(line)] == []
+        assert "\\u" in told[-2] or "\\x" in told[-2]
 
 
 def test_s16_a_crash_is_logged_without_what_a_terminal_obeys() -> None:

@@ -61,33 +61,35 @@ def test_a_founder_that_is_not_the_counterpart_is_named() -> None:
     assert verdict_line(example("exact_duplicate", family=gone)).endswith("a-1041  [no. 3 of its family]")
 
 
-@pytest.mark.parametrize("kind", ["unique", "unchanged"])
-def test_what_brings_nothing_new_is_told_without_a_counterpart(kind: str) -> None:
-    own = replace(alone(), founder=counterpart(id="c-7730"))
-    verdict = example(kind, family=own, resemblance=UNSET, distance=UNSET)
-    assert verdict_line(verdict) == f"{kind:<16} c-7730"
+def test_what_brings_nothing_new_is_told_without_a_counterpart() -> None:
+    for kind in ("unique", "unchanged"):
+        own = replace(alone(), founder=counterpart(id="c-7730"))
+        verdict = example(kind, family=own, resemblance=UNSET, distance=UNSET)
+        assert verdict_line(verdict) == f"{kind:<16} c-7730"
 
 
-@pytest.mark.parametrize(
-    ("inner", "days", "verb"),
-    [("newer", -1, "lies in"), ("older", -1, "holds"), ("newer", 1, "holds"), ("older", 1, "lies in")],
-)
-def test_a_containment_says_which_one_holds_the_other_whichever_is_newer(inner: str, days: int, verb: str) -> None:
-    other = counterpart(observed_at=example().observed_at + timedelta(days=days))
-    text = verdict_line(example("containment", inner=inner, of=other, family=alone()))
-    assert text.startswith(f"containment      c-7730 {verb} a-1041  [+36 new, resemblance 0.95")
+def test_a_containment_says_which_one_holds_the_other_whichever_is_newer() -> None:
+    for inner, days, verb in (
+        ("newer", -1, "lies in"),
+        ("older", -1, "holds"),
+        ("newer", 1, "holds"),
+        ("older", 1, "lies in"),
+    ):
+        other = counterpart(observed_at=example().observed_at + timedelta(days=days))
+        text = verdict_line(example("containment", inner=inner, of=other, family=alone()))
+        assert text.startswith(f"containment      c-7730 {verb} a-1041  [+36 new, resemblance 0.95")
 
 
-@pytest.mark.parametrize(("days", "verb"), [(-1, "updates"), (1, "precedes")])
-def test_a_version_says_which_one_came_first(days: int, verb: str) -> None:
-    other = counterpart(observed_at=example().observed_at + timedelta(days=days))
-    assert verdict_line(example("version", of=other)).startswith(f"version          c-7730 {verb} a-1041  [")
+def test_a_version_says_which_one_came_first() -> None:
+    for days, verb in ((-1, "updates"), (1, "precedes")):
+        other = counterpart(observed_at=example().observed_at + timedelta(days=days))
+        assert verdict_line(example("version", of=other)).startswith(f"version          c-7730 {verb} a-1041  [")
 
 
-@pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
-def test_a_counterpart_that_was_removed_has_no_name(kind: str) -> None:
-    gone = example(kind, of=None, resemblance=UNSET, distance=UNSET, family=alone())
-    assert verdict_line(gone).startswith(f"{kind:<16} c-7730 ~ a document that is gone")
+def test_a_counterpart_that_was_removed_has_no_name() -> None:
+    for kind in ("near_duplicate", "containment", "version"):
+        gone = example(kind, of=None, resemblance=UNSET, distance=UNSET, family=alone())
+        assert verdict_line(gone).startswith(f"{kind:<16} c-7730 ~ a document that is gone")
 
 
 def test_what_was_incomplete_is_told() -> None:
@@ -101,14 +103,16 @@ def test_a_verdict_is_printed_as_a_line(capsys: pytest.CaptureFixture[str]) -> N
     assert [text.split()[0] for text in capsys.readouterr().out.splitlines()] == list(VERDICT_KINDS)
 
 
-@pytest.mark.parametrize("document_id", FORGED)
-@pytest.mark.parametrize("kind", VERDICT_KINDS)
-def test_s16_a_verdict_cannot_forge_a_line(kind: str, document_id: str) -> None:
-    family = founder(document_id)
-    verdict = example(kind, id=document_id, of=counterpart(id=document_id), family=family, degraded=(document_id,))
-    for text in (verdict_line(verdict), line(verdict)):
-        assert not dangerous(text)
-        assert text.splitlines() == [text]
+def test_s16_a_verdict_cannot_forge_a_line() -> None:
+    for kind in VERDICT_KINDS:
+        for document_id in FORGED:
+            family = founder(document_id)
+            verdict = example(
+                kind, id=document_id, of=counterpart(id=document_id), family=family, degraded=(document_id,)
+            )
+            for text in (verdict_line(verdict), line(verdict)):
+                assert not dangerous(text)
+                assert text.splitlines() == [text]
 
 
 @given(

@@ -41,9 +41,8 @@ def message(number: int, text: bytes = TEXT) -> bytes:
     return b"Message-ID: <%d@a.example>\n" % number + SENT + text + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_a_message_is_recognised_and_read(tmp_path: Path) -> None:
+    for name, content in (
         ("a.eml", RECEIVED + TEXT),
         ("a.eml", b"\n" + TEXT),
         ("a", RECEIVED + TEXT),
@@ -52,17 +51,15 @@ def message(number: int, text: bytes = TEXT) -> bytes:
         ("a.eml.gz", gzip.compress(SENT + TEXT, mtime=0)),
         ("a.txt", SENT + TEXT),
         ("a.txt", b"date: 5 Jan 26 10:11\r\nfrom: a@b.example\r\n\r\n" + TEXT),
-    ],
-)
-def test_a_message_is_recognised_and_read(tmp_path: Path, name: str, content: bytes) -> None:
-    path = file(tmp_path, name, content)
-    (item,) = read([str(path)])
-    document = parsed(item).document
-    assert (document.text or "").strip() == TEXT.decode()
-    assert document.source == "mail"
-    assert document.lineage is None
-    assert item.source == str(path)
-    assert count_lines([str(path)]) == 1
+    ):
+        path = file(tmp_path, name, content)
+        (item,) = read([str(path)])
+        document = parsed(item).document
+        assert (document.text or "").strip() == TEXT.decode()
+        assert document.source == "mail"
+        assert document.lineage is None
+        assert item.source == str(path)
+        assert count_lines([str(path)]) == 1
 
 
 def test_the_headers_name_the_document(tmp_path: Path) -> None:
@@ -81,17 +78,19 @@ def test_without_a_date_the_time_of_change_counts(tmp_path: Path) -> None:
     assert first.id == again.id
 
 
-@pytest.mark.parametrize("name", ["inbox", "inbox.mbox", "inbox.mbox.gz"])
-def test_an_mbox_is_split_into_its_messages(tmp_path: Path, name: str) -> None:
-    messages = [message(1), message(2, b"He wrote:\n>From here on\n>>From there\n" + TEXT), message(3)]
-    content = b"".join(START + each + b"\n" for each in messages)
-    path = file(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
-    items = list(read([str(path)]))
-    documents = [parsed(item).document for item in items]
-    assert [document.id for document in documents] == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
-    assert (documents[1].text or "").startswith("He wrote:\nFrom here on\n>From there\n")
-    assert [item.source for item in items] == [f"{path}:{line} (message {n})" for n, line in ((1, 1), (2, 10), (3, 22))]
-    assert count_lines([str(path)]) == (0 if name.endswith("gz") else 3)
+def test_an_mbox_is_split_into_its_messages(tmp_path: Path) -> None:
+    for name in ("inbox", "inbox.mbox", "inbox.mbox.gz"):
+        messages = [message(1), message(2, b"He wrote:\n>From here on\n>>From there\n" + TEXT), message(3)]
+        content = b"".join(START + each + b"\n" for each in messages)
+        path = file(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
+        items = list(read([str(path)]))
+        documents = [parsed(item).document for item in items]
+        assert [document.id for document in documents] == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
+        assert (documents[1].text or "").startswith("He wrote:\nFrom here on\n>From there\n")
+        assert [item.source for item in items] == [
+            f"{path}:{line} (message {n})" for n, line in ((1, 1), (2, 10), (3, 22))
+        ]
+        assert count_lines([str(path)]) == (0 if name.endswith("gz") else 3)
 
 
 def test_a_message_begins_without_a_blank_line_if_a_header_follows(tmp_path: Path) -> None:

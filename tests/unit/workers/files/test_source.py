@@ -83,10 +83,10 @@ def test_json_lines_hold_a_document_a_line(tmp_path: Path) -> None:
     assert [received(item).document.id for item in items[:2]] == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson"])
-def test_both_endings_of_json_lines_are_known(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text('{"text":"one"}\n{"text":"two"}\n')
-    assert len(list(read([str(tmp_path / name)]))) == 2
+def test_both_endings_of_json_lines_are_known(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.ndjson"):
+        (tmp_path / name).write_text('{"text":"one"}\n{"text":"two"}\n')
+        assert len(list(read([str(tmp_path / name)]))) == 2
 
 
 def test_any_other_file_is_one_text_with_its_path_as_id_and_its_change_as_time(tmp_path: Path) -> None:
@@ -128,11 +128,11 @@ ENCODED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "charset"), ENCODED)
-def test_a_text_is_read_in_its_charset(tmp_path: Path, text: str, charset: str) -> None:
-    name = file(tmp_path, "a.txt", text.encode(charset))
-    (item,) = read([str(name)])
-    assert (received(item).document.text, received(item).degraded) == (text, ())
+def test_a_text_is_read_in_its_charset(tmp_path: Path) -> None:
+    for text, charset in ENCODED:
+        name = file(tmp_path, "a.txt", text.encode(charset))
+        (item,) = read([str(name)])
+        assert (received(item).document.text, received(item).degraded) == (text, ())
 
 
 def test_an_empty_text_is_refused_but_empty_json_lines_hold_no_document(tmp_path: Path) -> None:
@@ -225,12 +225,12 @@ def test_documents_are_read_one_at_a_time(tmp_path: Path) -> None:
     assert next(items).source == f"{path}:1"
 
 
-@pytest.mark.parametrize("name", ["missing.txt", "missing.jsonl", "missing", ""])
-def test_a_path_that_cannot_be_read_is_named_and_the_others_are_read(folder: Path, name: str) -> None:
-    path = str(folder / name) if name else ""
-    items = list(read([str(folder / "a.txt"), path, str(folder / "b.txt")]))
-    assert [item.source for item in items] == [str(folder / "a.txt"), path, str(folder / "b.txt")]
-    assert items[1] == Refused(path, "No such file or directory")
+def test_a_path_that_cannot_be_read_is_named_and_the_others_are_read(folder: Path) -> None:
+    for name in ("missing.txt", "missing.jsonl", "missing", ""):
+        path = str(folder / name) if name else ""
+        items = list(read([str(folder / "a.txt"), path, str(folder / "b.txt")]))
+        assert [item.source for item in items] == [str(folder / "a.txt"), path, str(folder / "b.txt")]
+        assert items[1] == Refused(path, "No such file or directory")
 
 
 def test_what_cannot_be_read_in_a_folder_is_named(folder: Path) -> None:
@@ -279,26 +279,26 @@ def test_hidden_folders_are_passed_over(tmp_path: Path) -> None:
 # ---- compressed files
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.txt", "a"])
-def test_compressed_documents_are_read_under_any_name(tmp_path: Path, name: str, suffix: str) -> None:
-    for path in (tmp_path / f"{name}.{suffix}", tmp_path / name, tmp_path / f"{name}.{suffix.upper()}"):
-        path.write_bytes(PACKED[suffix](LINES))
-        assert values(path) == ROWS
+def test_compressed_documents_are_read_under_any_name(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.ndjson", "a.json", "a.txt", "a"):
+        for suffix in PACKED:
+            for path in (tmp_path / f"{name}.{suffix}", tmp_path / name, tmp_path / f"{name}.{suffix.upper()}"):
+                path.write_bytes(PACKED[suffix](LINES))
+                assert values(path) == ROWS
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_a_compressed_text_is_one_document(tmp_path: Path, suffix: str) -> None:
-    path = file(tmp_path, f"a.txt.{suffix}", PACKED[suffix](b"some text"))
-    (item,) = read([str(path)])
-    assert (received(item).document.id, received(item).document.text) == (str(path), "some text")
+def test_a_compressed_text_is_one_document(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        path = file(tmp_path, f"a.txt.{suffix}", PACKED[suffix](b"some text"))
+        (item,) = read([str(path)])
+        assert (received(item).document.id, received(item).document.text) == (str(path), "some text")
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_all_members_of_a_compressed_file_are_read(tmp_path: Path, suffix: str) -> None:
-    pack = PACKED[suffix]
-    members = pack(LINES[:30]) + pack(b"") + pack(LINES[30:])
-    assert values(file(tmp_path, f"a.jsonl.{suffix}", members)) == ROWS
+def test_all_members_of_a_compressed_file_are_read(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        pack = PACKED[suffix]
+        members = pack(LINES[:30]) + pack(b"") + pack(LINES[30:])
+        assert values(file(tmp_path, f"a.jsonl.{suffix}", members)) == ROWS
 
 
 def test_a_zstd_file_may_begin_with_a_frame_to_skip(tmp_path: Path) -> None:
@@ -312,22 +312,22 @@ def many(count: int) -> bytes:
     return b"".join(b'{"text":"%s"}\n' % random.randbytes(50).hex().encode() for _ in range(count))
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_what_precedes_the_damage_of_a_compressed_file_is_read(tmp_path: Path, suffix: str) -> None:
-    lines = many(20_000)
-    packed = PACKED[suffix](lines)
-    middle = len(packed) // 2
-    for content, reason in (
-        (packed[:middle], "is cut off"),
-        (packed[:-1], "is cut off"),
-        (packed + b"something else", "is damaged"),
-    ):
-        *items, last = read([str(file(tmp_path, f"a.jsonl.{suffix}", content))])
-        assert items
-        assert [item.record.value for item in items if isinstance(item, Item)] == lines.splitlines()[: len(items)]
-        assert isinstance(last, Refused)
-        assert reason in last.reason
-        assert f"(found before that: {len(items)} document" in last.reason
+def test_what_precedes_the_damage_of_a_compressed_file_is_read(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        lines = many(20_000)
+        packed = PACKED[suffix](lines)
+        middle = len(packed) // 2
+        for content, reason in (
+            (packed[:middle], "is cut off"),
+            (packed[:-1], "is cut off"),
+            (packed + b"something else", "is damaged"),
+        ):
+            *items, last = read([str(file(tmp_path, f"a.jsonl.{suffix}", content))])
+            assert items
+            assert [item.record.value for item in items if isinstance(item, Item)] == lines.splitlines()[: len(items)]
+            assert isinstance(last, Refused)
+            assert reason in last.reason
+            assert f"(found before that: {len(items)} document" in last.reason
 
 
 def test_damage_that_only_a_checksum_shows_is_refused_too(tmp_path: Path) -> None:
@@ -338,17 +338,17 @@ def test_damage_that_only_a_checksum_shows_is_refused_too(tmp_path: Path) -> Non
         assert "is damaged" in last.reason
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_a_compressed_text_that_is_cut_off_is_no_shorter_text(tmp_path: Path, suffix: str) -> None:
-    packed = PACKED[suffix](many(5000)[1:])
-    assert "is cut off" in refusal(file(tmp_path, f"a.txt.{suffix}", packed[:-1]))
-    assert "is cut off" in refusal(file(tmp_path, f"b.txt.{suffix}", packed[:5]))
+def test_a_compressed_text_that_is_cut_off_is_no_shorter_text(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        packed = PACKED[suffix](many(5000)[1:])
+        assert "is cut off" in refusal(file(tmp_path, f"a.txt.{suffix}", packed[:-1]))
+        assert "is cut off" in refusal(file(tmp_path, f"b.txt.{suffix}", packed[:5]))
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"\x1f", b"{}"])
-@pytest.mark.parametrize("name", ["a.gz", "a.jsonl.gz", "a.txt.zst", "a.json.GZ"])
-def test_a_file_named_compressed_has_to_be(tmp_path: Path, name: str, content: bytes) -> None:
-    assert refusal(file(tmp_path, name, content)) == "expected gzip or zstd, as the name says"
+def test_a_file_named_compressed_has_to_be(tmp_path: Path) -> None:
+    for name in ("a.gz", "a.jsonl.gz", "a.txt.zst", "a.json.GZ"):
+        for content in (b"", b"text", b"\x1f", b"{}"):
+            assert refusal(file(tmp_path, name, content)) == "expected gzip or zstd, as the name says"
 
 
 def test_of_damaged_gzip_no_byte_is_quoted(tmp_path: Path) -> None:
@@ -371,12 +371,12 @@ def test_a_small_file_never_expands_to_a_large_one(tmp_path: Path, name: str, su
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_equal_documents_may_compress_well(tmp_path: Path, suffix: str) -> None:
-    lines = many(10) * 1000
-    packed = PACKED[suffix](lines)
-    assert len(lines) > 100 * len(packed)
-    assert len(values(file(tmp_path, f"a.jsonl.{suffix}", packed))) == 10_000
+def test_equal_documents_may_compress_well(tmp_path: Path) -> None:
+    for suffix in PACKED:
+        lines = many(10) * 1000
+        packed = PACKED[suffix](lines)
+        assert len(lines) > 100 * len(packed)
+        assert len(values(file(tmp_path, f"a.jsonl.{suffix}", packed))) == 10_000
 
 
 # ---- JSON
@@ -385,10 +385,10 @@ def test_equal_documents_may_compress_well(tmp_path: Path, suffix: str) -> None:
 ARRAY = b"[\n" + b",\n".join(ROWS) + b"\n]\n"
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.ndjson", "a", "a.txt", "a.JSON"])
-@pytest.mark.parametrize("content", [ARRAY, b" \r\n[ " + b",".join(ROWS) + b"]", b"\xef\xbb\xbf" + ARRAY])
-def test_a_json_array_holds_documents(tmp_path: Path, name: str, content: bytes) -> None:
-    assert values(file(tmp_path, name, content)) == ROWS
+def test_a_json_array_holds_documents(tmp_path: Path) -> None:
+    for content in (ARRAY, b" \r\n[ " + b",".join(ROWS) + b"]", b"\xef\xbb\xbf" + ARRAY):
+        for name in ("a.json", "a.jsonl", "a.ndjson", "a", "a.txt", "a.JSON"):
+            assert values(file(tmp_path, name, content)) == ROWS
 
 
 def test_documents_of_an_array_are_named_by_line_and_number(tmp_path: Path) -> None:
@@ -416,12 +416,14 @@ def test_a_broken_document_of_an_array_does_not_affect_the_others(tmp_path: Path
     assert values(file(tmp_path, "a.json", content)) == [ROWS[0], *broken, ROWS[1]]
 
 
-@pytest.mark.parametrize("end", [b"", b",", b"\n"])
-def test_an_array_that_is_not_closed_is_refused_after_its_documents(tmp_path: Path, end: bytes) -> None:
-    path = file(tmp_path, "a.json", b"\n[" + b",".join(ROWS) + end)
-    *items, last = read([str(path)])
-    assert len(items) == 3
-    assert last == Refused(str(path), "the array that begins in line 2 is not closed (found before that: 3 documents)")
+def test_an_array_that_is_not_closed_is_refused_after_its_documents(tmp_path: Path) -> None:
+    for end in (b"", b",", b"\n"):
+        path = file(tmp_path, "a.json", b"\n[" + b",".join(ROWS) + end)
+        *items, last = read([str(path)])
+        assert len(items) == 3
+        assert last == Refused(
+            str(path), "the array that begins in line 2 is not closed (found before that: 3 documents)"
+        )
 
 
 def test_a_json_file_holds_one_document_with_its_path_as_id(tmp_path: Path) -> None:
@@ -445,25 +447,25 @@ def test_a_file_that_says_nothing_by_its_name_is_json_only_if_it_holds_documents
         assert received(item).document.text == text.decode()
 
 
-@pytest.mark.parametrize("content", [LINES.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + LINES])
-def test_line_ends_and_marks_of_windows_are_no_part_of_a_document(tmp_path: Path, content: bytes) -> None:
-    assert values(file(tmp_path, "a.jsonl", content)) == ROWS
+def test_line_ends_and_marks_of_windows_are_no_part_of_a_document(tmp_path: Path) -> None:
+    for content in (LINES.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + LINES):
+        assert values(file(tmp_path, "a.jsonl", content)) == ROWS
 
 
 # ---- encodings
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
-def test_a_byte_order_mark_names_the_encoding(tmp_path: Path, encoding: str) -> None:
-    mark = "" if encoding in {"utf-16", "utf-32"} else "\ufeff"
-    lines = "".join(f'{{"id":"{number}","text":"größe 😀"}}\n' for number in range(3000))
-    for name, content in (("a.jsonl", lines), ("a.json", f"[{lines.strip().replace(chr(10), ',')}]")):
-        path = file(tmp_path, name, (mark + content).encode(encoding))
-        assert values(path) == lines.encode().splitlines()
-        assert values(file(tmp_path, f"{name}.gz", gz(path.read_bytes()))) == lines.encode().splitlines()
-    (item,) = read([str(file(tmp_path, "a.txt", (mark + "größe 😀").encode(encoding)))])
-    assert received(item).document.text == "größe 😀"
-    assert received(item).degraded == ()
+def test_a_byte_order_mark_names_the_encoding(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"):
+        mark = "" if encoding in {"utf-16", "utf-32"} else "\ufeff"
+        lines = "".join(f'{{"id":"{number}","text":"größe 😀"}}\n' for number in range(3000))
+        for name, content in (("a.jsonl", lines), ("a.json", f"[{lines.strip().replace(chr(10), ',')}]")):
+            path = file(tmp_path, name, (mark + content).encode(encoding))
+            assert values(path) == lines.encode().splitlines()
+            assert values(file(tmp_path, f"{name}.gz", gz(path.read_bytes()))) == lines.encode().splitlines()
+        (item,) = read([str(file(tmp_path, "a.txt", (mark + "größe 😀").encode(encoding)))])
+        assert received(item).document.text == "größe 😀"
+        assert received(item).degraded == ()
 
 
 def test_a_mark_that_the_text_does_not_fit_is_named(tmp_path: Path) -> None:
@@ -477,35 +479,32 @@ def test_a_mark_that_the_text_does_not_fit_is_named(tmp_path: Path) -> None:
 NUL = "binary, or UTF-16 without a byte order mark: it has a NUL byte"
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"some text\nand\0more", f"{NUL} (line 2, byte 13)"),
-        (bytes(range(1, 256)), "binary, or a text that is not UTF-8 (line 2, byte 127): convert a text with iconv"),
-        (b"\x01\x02\x03text", "binary, or a text that is not UTF-8: convert a text with iconv"),
-        (b"%PDF-1.7\n", "binary (PDF): send its text"),
-        (b"PK\x03\x04\n", "binary (zip archive or office document): send its text"),
-        (b"\x89PNG\r\n\x1a\n", "binary (PNG image)"),
-        (b"\xff\xd8\xff\xe0", "binary (JPEG image)"),
-        (b"GIF89a", "binary (GIF image)"),
-        (b"BZh91AY&SY", "binary (bzip2): unpack it first"),
-        (b"\xfd7zXZ\0", "binary (xz): unpack it first"),
-        (b"\x04\x22\x4d\x18d@", "binary (lz4): unpack it first"),
-        (gz(gz(b"text")), "binary (compressed twice): unpack it first"),
-        (b"\x1f\x8b\x08\x08text", "the gzip stream is cut off"),
-    ],
-)
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.jsonl"])
-def test_a_binary_file_is_refused_with_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
-    assert refusal(file(tmp_path, name, content)) == reason
+def test_a_binary_file_is_refused_with_a_reason(tmp_path: Path) -> None:
+    for name in ("a", "a.txt", "a.jsonl"):
+        for content, reason in (
+            (b"some text\nand\0more", f"{NUL} (line 2, byte 13)"),
+            (bytes(range(1, 256)), "binary, or a text that is not UTF-8 (line 2, byte 127): convert a text with iconv"),
+            (b"\x01\x02\x03text", "binary, or a text that is not UTF-8: convert a text with iconv"),
+            (b"%PDF-1.7\n", "binary (PDF): send its text"),
+            (b"PK\x03\x04\n", "binary (zip archive or office document): send its text"),
+            (b"\x89PNG\r\n\x1a\n", "binary (PNG image)"),
+            (b"\xff\xd8\xff\xe0", "binary (JPEG image)"),
+            (b"GIF89a", "binary (GIF image)"),
+            (b"BZh91AY&SY", "binary (bzip2): unpack it first"),
+            (b"\xfd7zXZ\0", "binary (xz): unpack it first"),
+            (b"\x04\x22\x4d\x18d@", "binary (lz4): unpack it first"),
+            (gz(gz(b"text")), "binary (compressed twice): unpack it first"),
+            (b"\x1f\x8b\x08\x08text", "the gzip stream is cut off"),
+        ):
+            assert refusal(file(tmp_path, name, content)) == reason
 
 
-@pytest.mark.parametrize("charset", ["utf-16-be", "utf-16-le", "cp1251"])
-def test_lines_of_json_in_another_charset_are_refused(tmp_path: Path, charset: str) -> None:
-    assert refusal(file(tmp_path, "a.jsonl", "вода в реке".encode(charset))).startswith("binary, or ")
-    wide = "{text}\n".encode("utf-16-le")
-    assert refusal(file(tmp_path, "b.jsonl", wide)) == f"{NUL} (line 1, byte 1)"
-    assert values(file(tmp_path, "b.txt", wide)) == [wide]
+def test_lines_of_json_in_another_charset_are_refused(tmp_path: Path) -> None:
+    for charset in ("utf-16-be", "utf-16-le", "cp1251"):
+        assert refusal(file(tmp_path, "a.jsonl", "вода в реке".encode(charset))).startswith("binary, or ")
+        wide = "{text}\n".encode("utf-16-le")
+        assert refusal(file(tmp_path, "b.jsonl", wide)) == f"{NUL} (line 1, byte 1)"
+        assert values(file(tmp_path, "b.txt", wide)) == [wide]
 
 
 def test_a_line_with_a_nul_byte_does_not_affect_the_others(tmp_path: Path) -> None:
@@ -513,23 +512,20 @@ def test_a_line_with_a_nul_byte_does_not_affect_the_others(tmp_path: Path) -> No
     assert values(file(tmp_path, "a.jsonl", content)) == [ROWS[0], bytes(4096), ROWS[1]]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path) -> None:
+    for name, content in (
         ("a.html", b"text"),
         ("a.HTM", b"text in \xfcmlauts"),
         ("a.xhtml", b"text"),
         ("a.html.gz", b"text"),
         ("a.txt", b"\n <!DOCTYPE html>\n"),
         ("a", b'<?xml version="1.0"?>\n<!-- a -->\n<html lang="en">'),
-    ],
-)
-def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path, name: str, content: bytes) -> None:
-    path = file(tmp_path, name, gz(content) if name.endswith(".gz") else content)
-    (item,) = read([str(path)])
-    document = received(item).document
-    assert (document.id, document.raw, document.content_type) == (str(path), content, "text/html")
-    assert count_lines([str(path)]) == 1
+    ):
+        path = file(tmp_path, name, gz(content) if name.endswith(".gz") else content)
+        (item,) = read([str(path)])
+        document = received(item).document
+        assert (document.id, document.raw, document.content_type) == (str(path), content, "text/html")
+        assert count_lines([str(path)]) == 1
 
 
 def test_a_page_on_standard_input_has_no_path_as_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -594,21 +590,23 @@ def unpacked_start(packed: bytes, suffix: str) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-@pytest.mark.parametrize("count", [1, 3, 30])
-@pytest.mark.parametrize("is_one_stream", [True, False])
-def test_of_a_compressed_warc_file_that_is_cut_off_all_whole_records_are_read(
-    tmp_path: Path, suffix: str, count: int, is_one_stream: bool
-) -> None:
-    records, packed = crawled(count), PACKED[suffix]
-    whole = packed(b"".join(records)) if is_one_stream else b"".join(map(packed, records))
-    for cut in (1, 9, 200, len(packed(records[-1])) // 2, 4_000):
-        *items, refused = read([str(file(tmp_path, f"a.warc.{suffix}", whole[:-cut]))])
-        assert isinstance(refused, Refused)
-        assert refused.reason.startswith(f"the {'gzip' if suffix == 'gz' else 'zstd'} stream is cut off")
-        readable = len(unpacked_start(whole[:-cut], suffix)) + len(b"\r\n\r\n")
-        ends = accumulate(map(len, records))
-        assert sum(isinstance(item, Item) for item in items) == sum(end <= readable for end in ends) >= count - 20
+def test_of_a_compressed_warc_file_that_is_cut_off_all_whole_records_are_read(tmp_path: Path) -> None:
+    for is_one_stream in (True, False):
+        for count in (1, 3, 30):
+            for suffix in PACKED:
+                records, packed = crawled(count), PACKED[suffix]
+                whole = packed(b"".join(records)) if is_one_stream else b"".join(map(packed, records))
+                for cut in (1, 9, 200, len(packed(records[-1])) // 2, 4_000):
+                    *items, refused = read([str(file(tmp_path, f"a.warc.{suffix}", whole[:-cut]))])
+                    assert isinstance(refused, Refused)
+                    assert refused.reason.startswith(f"the {'gzip' if suffix == 'gz' else 'zstd'} stream is cut off")
+                    readable = len(unpacked_start(whole[:-cut], suffix)) + len(b"\r\n\r\n")
+                    ends = accumulate(map(len, records))
+                    assert (
+                        sum(isinstance(item, Item) for item in items)
+                        == sum(end <= readable for end in ends)
+                        >= count - 20
+                    )
 
 
 def test_what_precedes_the_damaged_member_of_a_warc_file_is_read(tmp_path: Path) -> None:
@@ -688,9 +686,8 @@ def test_warc_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "pip install 'nearstream[crawl]'" in refusal(file(tmp_path, "a.warc", b"WARC/1.0\r\n"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_that_only_resembles_mail_or_html_is_a_text(tmp_path: Path) -> None:
+    for text in (
         "From London, Mon Jan was late\nand so on",
         "From: the mayor\nDate: today\nSubject: the bridge\n\nThe bridge is closed.",
         "From: the mayor\nDate: Mon, 5 Jan 2026 10:11:12\n\nThe bridge is closed.",
@@ -700,11 +697,9 @@ def test_warc_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "<p>A fragment</p>",
         "BZhukov wrote this",
         "a\x1b[1mbold\x1b[0m line of a log",
-    ],
-)
-def test_a_text_that_only_resembles_mail_or_html_is_a_text(tmp_path: Path, text: str) -> None:
-    (item,) = read([str(file(tmp_path, "a.txt", text.encode()))])
-    assert received(item).document.text == text
+    ):
+        (item,) = read([str(file(tmp_path, "a.txt", text.encode()))])
+        assert received(item).document.text == text
 
 
 def test_hostile_beginnings_are_recognised_in_time(tmp_path: Path) -> None:
@@ -747,16 +742,16 @@ def test_files_that_are_refused_count_as_one(tmp_path: Path) -> None:
     assert count_lines(map(str, names)) == 7
 
 
-@pytest.mark.parametrize("name", ["a\x01b.txt", "/".join(["d" * 200] * 3) + ".txt", "a\udcffb.txt"])
-def test_a_text_whose_path_is_no_id_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
-    place = tmp_path / name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(b"some text")
-    (told,) = read([str(place)])
-    assert isinstance(told, Refused)
-    assert told.source == str(place)
-    assert told.reason.startswith("the path is the id of a text")
-    assert "rename the file" in told.reason
+def test_a_text_whose_path_is_no_id_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    for name in ("a\x01b.txt", "/".join(["d" * 200] * 3) + ".txt", "a\udcffb.txt"):
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"some text")
+        (told,) = read([str(place)])
+        assert isinstance(told, Refused)
+        assert told.source == str(place)
+        assert told.reason.startswith("the path is the id of a text")
+        assert "rename the file" in told.reason
 
 
 def test_a_text_of_white_space_is_refused(tmp_path: Path) -> None:

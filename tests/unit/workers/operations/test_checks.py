@@ -1,7 +1,5 @@
 """Checks of what servers report."""
 
-import pytest
-
 from nearstream.workers.operations.checks import Grade, clock, memory, persistence, records_ahead
 
 GIB = 1 << 30
@@ -11,9 +9,8 @@ def info(used: int = GIB, limit: int = 4 * GIB, machine: int = 8 * GIB) -> dict[
     return {"used_memory": used, "maxmemory": limit, "total_system_memory": machine}
 
 
-@pytest.mark.parametrize(
-    ("told", "grade", "words"),
-    [
+def test_memory_that_is_left_is_told_with_the_remedy() -> None:
+    for told, grade, words in (
         (info(), Grade.OK, "1.0 GiB used of maxmemory 4.0 GiB, 3.0 GiB left"),
         (info(machine=0), Grade.OK, "3.0 GiB left"),
         (info(used=7 * GIB // 2), Grade.WARN, "raise maxmemory, or shorten NEARSTREAM_RETENTION_SECONDS"),
@@ -21,12 +18,10 @@ def info(used: int = GIB, limit: int = 4 * GIB, machine: int = 8 * GIB) -> dict[
         (info(limit=9 * GIB), Grade.WARN, "but the machine has 8.0 GiB: set maxmemory below that"),
         (info(limit=0), Grade.WARN, "1.0 GiB used, no maxmemory, the machine has 8.0 GiB: set maxmemory below that"),
         ({}, Grade.WARN, "no maxmemory, the memory of the machine is unknown"),
-    ],
-)
-def test_memory_that_is_left_is_told_with_the_remedy(told: dict[str, object], grade: Grade, words: str) -> None:
-    check = memory(told)
-    assert (check.grade, check.subject) == (grade, "memory")
-    assert words in check.detail
+    ):
+        check = memory(told)
+        assert (check.grade, check.subject) == (grade, "memory")
+        assert words in check.detail
 
 
 def test_a_server_that_keeps_nothing_over_a_restart_is_told() -> None:
@@ -36,20 +31,17 @@ def test_a_server_that_keeps_nothing_over_a_restart_is_told() -> None:
     assert "set appendonly yes" in kept.detail
 
 
-@pytest.mark.parametrize(
-    ("ahead", "within", "grade", "words"),
-    [
+def test_a_clock_that_goes_wrong_is_told() -> None:
+    for ahead, within, grade, words in (
         (0.9, 0.0, Grade.OK, "agree within 1 s"),
         (-0.9, 0.0, Grade.OK, "agree within 1 s"),
         (2.5, 0.1, Grade.WARN, "Redis is 2.5 s ahead of this machine: set both clocks by NTP"),
         (-2.5, 0.1, Grade.WARN, "Redis is 2.5 s behind this machine: set both clocks by NTP"),
         (2.5, 2.0, Grade.OK, "agree"),  # a slow answer is too imprecise
-    ],
-)
-def test_a_clock_that_goes_wrong_is_told(ahead: float, within: float, grade: Grade, words: str) -> None:
-    check = clock("Redis", ahead, within)
-    assert (check.grade, check.subject) == (grade, "clock")
-    assert words in check.detail
+    ):
+        check = clock("Redis", ahead, within)
+        assert (check.grade, check.subject) == (grade, "clock")
+        assert words in check.detail
 
 
 def test_records_from_the_future_are_told() -> None:

@@ -4,8 +4,6 @@ import re
 import time
 from datetime import UTC, datetime
 
-import pytest
-
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import encode_signature
@@ -25,9 +23,8 @@ def signed(scheme: Scheme = SCHEME, text: str = "seven words that nobody has wri
     return encode_signature(Signer(scheme, KEY).sign(document))
 
 
-@pytest.mark.parametrize(
-    ("value", "offset", "age_seconds", "status", "expected"),
-    [
+def test_the_newest_record_tells_what_became_of_it() -> None:
+    for value, offset, age_seconds, status, expected in (
         (signed(), 7, 2 * HOUR, DocumentStatus.EXPIRED, "offset 7 of the signatures topic is older than the retention"),
         (signed(), 8, 0, DocumentStatus.WAITING, "offset 8 of the signatures topic is not matched yet"),
         (None, 8, 0, DocumentStatus.WAITING, "is not matched yet"),
@@ -42,15 +39,11 @@ def signed(scheme: Scheme = SCHEME, text: str = "seven words that nobody has wri
         ),
         (signed(text=" "), 8, 0, DocumentStatus.UNKNOWN, "holds the signature of an empty text"),
         (b"no signature", 8, 0, DocumentStatus.UNKNOWN, "holds no signature: "),
-    ],
-)
-def test_the_newest_record_tells_what_became_of_it(
-    value: bytes | None, offset: int, age_seconds: int, status: DocumentStatus, expected: str
-) -> None:
-    record = ConsumerRecord("signatures", 2, offset, NOW_MS - 1_000 * age_seconds, b"default/a", value, [])
-    found, reason = explain_absence(record, {2: 7}, SCHEME, HOUR)
-    assert found is status
-    assert re.search(expected, reason)
+    ):
+        record = ConsumerRecord("signatures", 2, offset, NOW_MS - 1_000 * age_seconds, b"default/a", value, [])
+        found, reason = explain_absence(record, {2: 7}, SCHEME, HOUR)
+        assert found is status
+        assert re.search(expected, reason)
 
 
 def test_what_never_expires_has_not_expired() -> None:

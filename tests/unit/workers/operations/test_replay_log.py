@@ -62,15 +62,15 @@ def test_more_spans_than_commit_metadata_holds_are_an_error() -> None:
         decided.text(4096)
 
 
-@pytest.mark.parametrize("text", ["x", "[]", '{"a": [[1]]}', '{"a": [["1", 2]]}', '{"a": 1}'])
-def test_foreign_metadata_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="spans of offsets expected"):
-        parse_replay_log(text)
+def test_foreign_metadata_is_an_error() -> None:
+    for text in ("x", "[]", '{"a": [[1]]}', '{"a": [["1", 2]]}', '{"a": 1}'):
+        with pytest.raises(ValueError, match="spans of offsets expected"):
+            parse_replay_log(text)
 
 
-@pytest.mark.parametrize(("age", "seconds"), [("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800)])
-def test_since_takes_an_age(age: str, seconds: int) -> None:
-    assert abs(since(age) - 1000 * (time.time() - seconds)) < 5000
+def test_since_takes_an_age() -> None:
+    for age, seconds in (("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800)):
+        assert abs(since(age) - 1000 * (time.time() - seconds)) < 5000
 
 
 def test_since_before_1970_is_since_the_first_dead_letter() -> None:
@@ -81,10 +81,10 @@ def test_since_takes_a_time_with_its_zone() -> None:
     assert since("2026-03-02T08:15:00Z") == since("2026-03-02T10:15+02:00") == 1_772_439_300_000
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "5", "5w", "-5m", "2026-03-02", "2026-03-02T08:15:00", "9999999d"])
-def test_since_takes_nothing_else(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="expected"):
-        since(text)
+def test_since_takes_nothing_else() -> None:
+    for text in ("", "yesterday", "5", "5w", "-5m", "2026-03-02", "2026-03-02T08:15:00", "9999999d"):
+        with pytest.raises(argparse.ArgumentTypeError, match="expected"):
+            since(text)
 
 
 def test_a_dead_letter_that_was_written_twice_is_counted_once() -> None:

@@ -1,9 +1,5 @@
 """What is said of workers, and of topics that none of them reads."""
 
-from typing import Any
-
-import pytest
-
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.kafka.members import GroupMembers, unread
 from nearstream.workers.operations.checks import public_sentence, sentence, standing_still
@@ -17,9 +13,8 @@ def state(name: str, role: str = "all", worker: str = "h:1", why: str = "") -> W
     return WorkerState(worker=worker, role=role, group="g", state=name, since_ms=1_700_000_000_000, why=why)  # type: ignore[arg-type] # a literal
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_a_worker_is_described_with_its_remedy() -> None:
+    for given, said in (
         (state("live"), f"worker all (h:1, group g) is live{START}"),
         (
             state("halted", why="4 in a row"),
@@ -31,31 +26,25 @@ def state(name: str, role: str = "all", worker: str = "h:1", why: str = "") -> W
             f"worker all (h:1, group g) is paused by an outage{START}: no Kafka: it goes on by itself when that "
             "answers again",
         ),
-    ],
-)
-def test_a_worker_is_described_with_its_remedy(given: WorkerState, said: str) -> None:
-    assert sentence(given) == said
-    assert "h:1" not in public_sentence(given)
+    ):
+        assert sentence(given) == said
+        assert "h:1" not in public_sentence(given)
 
 
-@pytest.mark.parametrize(
-    ("states", "still"),
-    [
+def test_what_stands_still_is_found() -> None:
+    for states, still in (
         ([state("live"), state("catching_up"), state("starting")], []),
         ([state("gone"), state("live", worker="h:2")], []),
         ([state("gone"), state("live", "sign", "h:2")], ["gone"]),
         ([state("gone"), state("live", "sign", "h:2"), state("live", "match", "h:3")], []),
         ([state("gone", "sign"), state("halted", worker="h:2")], ["halted"]),
         ([state("paused")], ["paused"]),
-    ],
-)
-def test_what_stands_still_is_found(states: list[WorkerState], still: list[str]) -> None:
-    assert [each.state for each in standing_still(states)] == still
+    ):
+        assert [each.state for each in standing_still(states)] == still
 
 
-@pytest.mark.parametrize(
-    ("members", "said"),
-    [
+def test_a_topic_that_no_worker_reads_is_named() -> None:
+    for members, said in (
         (None, []),
         ({"is_settled": False}, []),
         ({}, ["no worker of group g runs, and 6 records wait: start `nearstream worker`"]),
@@ -64,15 +53,13 @@ def test_what_stands_still_is_found(states: list[WorkerState], still: list[str])
             {"count": 1, "hosts": {("d", 0): "h"}},
             ["2 records of s wait, and no worker of group g reads them: start `nearstream worker`"],
         ),
-    ],
-)
-def test_a_topic_that_no_worker_reads_is_named(members: dict[str, Any] | None, said: list[str]) -> None:
-    known = (
-        None
-        if members is None
-        else GroupMembers(**{"group": "g", "is_settled": True, "count": 0, "hosts": {}} | members)
-    )
-    assert list(unread(ROWS, known)) == said
+    ):
+        known = (
+            None
+            if members is None
+            else GroupMembers(**{"group": "g", "is_settled": True, "count": 0, "hosts": {}} | members)
+        )
+        assert list(unread(ROWS, known)) == said
 
 
 def test_a_group_that_has_never_read_is_missed_where_records_wait() -> None:

@@ -29,10 +29,10 @@ ROOT = Path(__file__).parents[4]
 SAME = "one two three four five six seven eight nine ten eleven twelve"
 
 
-@pytest.mark.parametrize("text", FORGED)
-def test_an_escaped_id_is_one_line_without_commands(text: str) -> None:
-    assert not dangerous(escaped(text))
-    assert "\\u" in escaped(text)
+def test_an_escaped_id_is_one_line_without_commands() -> None:
+    for text in FORGED:
+        assert not dangerous(escaped(text))
+        assert "\\u" in escaped(text)
 
 
 def test_a_readable_id_is_shown_as_it_is() -> None:
@@ -58,15 +58,15 @@ def test_printable_json_holds_what_it_held(text: str) -> None:
     assert json.loads(printable(json.dumps(text, ensure_ascii=False))) == text
 
 
-@pytest.mark.parametrize("text", FORGED)
-def test_s16_every_way_of_printing_escapes(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    print_line(text, color="31")
-    print_json({text: [text]})
-    print_message(text)
-    written = capsys.readouterr()
-    line, as_json = written.out.removesuffix("\n").split("\n")
-    assert not dangerous(line + as_json + written.err.removesuffix("\n"))
-    assert json.loads(as_json) == {text: [text]}
+def test_s16_every_way_of_printing_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in FORGED:
+        print_line(text, color="31")
+        print_json({text: [text]})
+        print_message(text)
+        written = capsys.readouterr()
+        line, as_json = written.out.removesuffix("\n").split("\n")
+        assert not dangerous(line + as_json + written.err.removesuffix("\n"))
+        assert json.loads(as_json) == {text: [text]}
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -82,11 +82,9 @@ def test_what_an_output_cannot_encode_is_escaped(encoding: str, monkeypatch: pyt
     assert (lines[2] == "\U0001f600") == (encoding == "utf-8")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("", 0), ("abc", 3), ("日本", 4), ("\uff21b", 3), ("e\u0301", 1), ("\U0001f600", 2)]
-)
-def test_columns_of_wide_and_combining_characters(text: str, expected: int) -> None:
-    assert columns(text) == expected
+def test_columns_of_wide_and_combining_characters() -> None:
+    for text, expected in (("", 0), ("abc", 3), ("日本", 4), ("\uff21b", 3), ("e\u0301", 1), ("\U0001f600", 2)):
+        assert columns(text) == expected
 
 
 def on_a_terminal(**environment: str) -> str:
@@ -116,9 +114,9 @@ def test_a_terminal_shows_the_relation_in_color() -> None:
     assert on_a_terminal().startswith("\x1b[32mexact_duplicate\x1b[0m  b\\u2028c equals a ")
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_who_wants_no_color_gets_none(environment: dict[str, str]) -> None:
-    assert on_a_terminal(**environment).startswith("exact_duplicate  b\\u2028c equals a ")
+def test_who_wants_no_color_gets_none() -> None:
+    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert on_a_terminal(**environment).startswith("exact_duplicate  b\\u2028c equals a ")
 
 
 def test_an_empty_no_color_counts_as_unset() -> None:
