@@ -7,7 +7,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
-SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h)
+SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h) build_backend/compiled.py
 SPACE := $() $()
 # What pip does goes to stderr line by line, because a first install takes minutes, and `make -s stack` is evaluated.
 SHOWN := | awk '!/already satisfied/ { print "  " substr($$0, 1, 110); fflush() }' >&2
@@ -59,15 +59,14 @@ release: sbom ## write what a release has to dist/: the wheel, the list of parts
 	@$(BIN)/pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
 	@cp build/nearstream.cdx.json CHANGELOG.md dist/
 
-fuzz: .venv/installed-test ## compare the C code with its twins on random texts for ten minutes: FUZZ_SECONDS=60 for one
+fuzz: .venv/installed-test ## compare the C code with the reference on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)
 
 sanitize: .venv/installed-test ## fuzz the C code for a minute under AddressSanitizer and UBSan: FUZZ_SECONDS=600
-	@touch src/nearstream/streams/native/module.c
 	@CFLAGS="-g -fsanitize=address,undefined -fno-sanitize-recover=all" $(BIN)/pip install --quiet --editable .
 	@ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 		$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),60); found=$$?; \
-		touch src/nearstream/streams/native/module.c && $(BIN)/pip install --quiet --editable . && exit $$found
+		$(BIN)/pip install --quiet --editable . && exit $$found
 
 check: .venv/installed-dev ## run linters, type checker, import contracts, dependency check
 	@$(BIN)/ruff check .

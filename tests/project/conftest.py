@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.distributions import NO_COMPILER, build, copy_sources, install, install_bare, make_once
+from tests.support.distributions import build, copy_sources, install, install_bare, make_once
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +23,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel that is built from the source distribution.
-
-    It has no compiled part if the compiler warns, because the extension is optional and warnings are errors here.
-    """
+    """Return the wheel that is built from the source distribution. Warnings of the compiler are errors."""
 
     def make(folder: Path) -> Path:
         shutil.unpack_archive(sdist, folder / "unpacked")
@@ -50,13 +47,10 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed_editable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the `bin` folder of a new environment with an editable installation.
-
-    It has no compiled part.
-    """
+    """Return the `bin` folder of a new environment with an editable installation."""
 
     def make(folder: Path) -> Path:
-        wheel = build("build_editable", copy_sources(folder / "sources"), folder / "made", **NO_COMPILER)
+        wheel = build("build_editable", copy_sources(folder / "sources"), folder / "made")
         return install(wheel, folder / "environment")
 
     return make_once(tmp_path_factory, "installed-editable", make)

@@ -56,7 +56,12 @@ def test_a_source_distribution_has_what_a_build_needs_and_nothing_compiled(sdist
         names = {member.name.partition("/")[2] for member in opened if not member.isdir()}
     native = {str(path.relative_to(ROOT)) for path in (ROOT / "src/nearstream/streams/native").rglob("*.[ch]")}
     assert {name for name in names if name.endswith((".c", ".h"))} == native
-    assert names >= {f"src/{name}" for name in DATA} | {"pyproject.toml", "README.md", "LICENSE"}
+    assert names >= {f"src/{name}" for name in DATA} | {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "build_backend/compiled.py",
+    }
     assert not [name for name in names if name.endswith((".so", ".o", ".pyc")) or name.startswith("tests")]
 
 

@@ -18,13 +18,11 @@ from tests.devstack.server import StackUnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
 README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
-HAS_COMPILER = any(map(shutil.which, ("cc", "gcc", "clang")))
-NO_COMPILER = {"CC": "/bin/false", "LDSHARED": "/bin/false"}
-_SOURCES = ("pyproject.toml", "README.md", "LICENSE", "src", "examples")
+_SOURCES = ("pyproject.toml", "MANIFEST.in", "build_backend", "README.md", "LICENSE", "src", "examples")
 _SETUPTOOLS_MIN = 77
 INSTALL_SECONDS = 400
 _PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
-_HOOK = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+_HOOK = "import sys; sys.path.insert(0, 'build_backend'); import compiled; getattr(compiled, sys.argv[1])(sys.argv[2])"
 
 
 def run(command: list[str], folder: Path, exit_code: int = 0, within_seconds: float = 120, **variables: str) -> str:
@@ -79,7 +77,7 @@ def copy_sources(folder: Path) -> Path:
 
 
 def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
-    """Call a build hook of setuptools and return the distribution that it makes.
+    """Call a build hook and return the distribution that it makes.
 
     This is what pip does (PEP 517, PEP 660), without its search for what is installed already.
     """
