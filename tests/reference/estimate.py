@@ -1,4 +1,4 @@
-"""Estimates in Python, the twin of native/estimates/estimate.h.
+"""Estimates in Python.
 
 Floats are added from the first to the last, so that C repeats every bit of the results.
 """

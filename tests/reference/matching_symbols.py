@@ -1,4 +1,4 @@
-"""Alignment of two LD signatures in numpy, the twin of native/estimates.
+"""Alignment of two LD signatures in numpy.
 
 A text is int64 of shape (2, n + 1). Its first row holds the bytes at which the windows of its symbols start, then the
 end of the text. Its second row holds the symbols, then 0.

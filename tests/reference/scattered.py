@@ -1,7 +1,6 @@
 """Edits all over two texts of nearly one length, read from the windows that they left.
 
-Single characters and whole words are told apart by how many windows an edit takes away. native/estimates/scattered.h is
-the twin of this module.
+Single characters and whole words are told apart by how many windows an edit takes away.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 `letters.py` has what each letter becomes. This page has what depends on the letters around.
 
-It runs before C or numpy sign a text, so both read the one table. Texts of ASCII alone are not looked at.
+It runs before C signs a text. Texts of ASCII alone are not looked at.
 """
 
 import re

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import NewType, Protocol, cast
 
 INTERFACE = 12  # raised together with INTERFACE of module.c whenever a function changes
+_ANEW = "pip install -e ."
 _LIBRARY = "nearstream.streams.native._native"
 
 Context = NewType("Context", object)
@@ -54,19 +55,19 @@ class Native(Protocol):
         """Return the signs of a text in UTF-8 that mean something (see `signing/signs.py`)."""
 
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
-        """Pack LD symbols and gaps into few bits (see `fingerprints/ld_compact.py`)."""
+        """Pack LD symbols and gaps into few bits (see ld_compact.h)."""
 
     def small_keys(self, permutation: bytes, prefix: bytes, payloads: bytes, width: int, /) -> tuple[bytes, ...]:
-        """Return a short key of each payload (see `signing/small_keys.py`)."""
+        """Return the first 8 bytes of `HashKey.small_key` of each payload after a prefix."""
 
     def words_end(self, ld: bytes, /) -> tuple[int, int]:
-        """Return the number of LD symbols, and the position of the last one (see `signing/packed_fields.py`)."""
+        """Return the number of LD symbols, and the position of the last one in bytes."""
 
     def ascends(self, anchors: bytes, /) -> bool:
-        """Return whether anchors are distinct and in ascending order (see `signing/packed_fields.py`)."""
+        """Return whether anchors of 8 bytes are distinct and in ascending order."""
 
     def kept_parts(self, sketch: bytes, ld: bytes, symbol_bits: int, kept_bits: int, /) -> tuple[bytes, bytes]:
-        """Return what an index keeps of a sketch and of LD symbols (see `signing/packed_fields.py`)."""
+        """Return what an index keeps of a sketch and of LD symbols (see packed_fields.h)."""
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
         """Return the text part of a record of the index, which begins at `start` (see `store/text_part.py`)."""
@@ -119,9 +120,9 @@ class Native(Protocol):
         Args:
             arriving: The text.
             others: The other texts.
-            ties: For each of these what `tie` of `estimates/pair.py` returns.
-            reach: Returns the reach of blocks at a rate (see `estimates/alignment_numpy.py`).
-            costs: The costs of unrelated text (see `estimates/distance.py`).
+            ties: For each of these what `tie` of `estimates/stated.py` returns.
+            reach: Returns the reach of blocks at a rate (see `estimates/comparing.py`).
+            costs: The costs of unrelated text (see `estimates/comparing.py`).
         """
 
     def common_text(
@@ -133,7 +134,7 @@ class Native(Protocol):
             one: A text.
             other: Another text.
             same_lineage: Whether both are of one lineage.
-            reach: Returns the reach of blocks at a rate (see `estimates/alignment_numpy.py`).
+            reach: Returns the reach of blocks at a rate (see `estimates/comparing.py`).
 
         Returns:
             The passages in order, those in another order, the best segment if there is one, and the changes. Each takes
@@ -157,10 +158,12 @@ def _load() -> Native:
         library = import_module(_LIBRARY)
     except ImportError as error:
         raise ImportError(
-            f"{_LIBRARY} cannot be loaded ({error}): install nearstream anew, by `pip install .` or from a wheel"
+            f"{_LIBRARY} cannot be loaded ({error}): install nearstream anew, by `{_ANEW}` in a checkout, or from a wheel"
         ) from None
     if getattr(library, "INTERFACE", None) != INTERFACE:
-        raise ImportError(f"{_LIBRARY} was built from other sources: install nearstream anew, by `pip install .`")
+        raise ImportError(
+            f"{_LIBRARY} was built from other sources: install nearstream anew, by `{_ANEW}` in a checkout"
+        )
     return cast(Native, library)
 
 

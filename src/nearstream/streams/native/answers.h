@@ -1,4 +1,4 @@
-/* Objects that Python is answered with. They have no Python twin. */
+/* Objects that Python is answered with. */
 
 #pragma once
 

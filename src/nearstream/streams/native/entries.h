@@ -1,4 +1,9 @@
-/* Entries of buckets as one command carries them. Twin of `pack_slowly` in workers/redis/store/entries.py. */
+/* Entries of buckets as one command carries them to the store.
+ *
+ * A key has 9 bytes: the letter of its kind and a hash of 8 bytes. Its hash without the last 16 bits, which decide the
+ * slot, is divided by the number of fields of a chunk: the remainder is the field, and the quotient modulo the chunks
+ * of its kind is the chunk. An item is number and hint of an entry, the counts of its buckets and of those that other
+ * entries share, the field of each bucket, and place and index of each shared one. */
 
 #pragma once
 

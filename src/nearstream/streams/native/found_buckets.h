@@ -1,5 +1,4 @@
-/* What the keys of a document found: replies of buckets, and which of the keys hold a number. Twin of the functions
- * `held_by`, `keys_that_hold_slowly` and `held_for_slowly` of matching/protocol/tally.py.
+/* What the keys of a document found: replies of buckets, and which of the keys hold a number.
  *
  * A reply is a succession of buckets. Each has the index of its key (2 bytes), the count of its numbers (2 bytes), and
  * these numbers (5 bytes each). */

@@ -1,7 +1,7 @@
-/* The C twin of signing and of comparing signatures. It returns the bytes that the numpy modules return, faster.
+/* Signing, and comparing signatures.
  *
- * This file is the only translation unit, and each header includes what it needs. The first line of a header names its
- * Python twin, which explains formulas and gives their sources.
+ * This file is the only translation unit, and each header includes what it needs. Each header begins with what it
+ * computes, the formulas and their sources. tests/reference computes the same in Python, and the tests compare both.
  *
  * Only this file, the headers beside it and the functions for Python in estimates/ use the Python API.
  * Other threads can run while a long text is signed. The only state is memory that a context keeps for its next text.
@@ -272,8 +272,10 @@ static PyMethodDef functions[] = {
      "Sign a text, or return None if its normal form has too many bytes."},
     {"shingles", (PyCFunction)(void (*)(void))shingles_of, METH_FASTCALL,
      "Return the hashes of the distinct shingles of a text, in any order."},
-    {"normal_form", normal_form, METH_VARARGS, "Return the normal form of a text, its code points, and if it is spaceless."},
-    {"share_only_an_end", share_only_an_end, METH_VARARGS, "Return whether two texts share nothing above a common end."},
+    {"normal_form", normal_form, METH_VARARGS,
+     "Return the normal form of a text, its code points, and whether it is spaceless."},
+    {"share_only_an_end", share_only_an_end, METH_VARARGS,
+     "Return whether two texts share nothing above a common end."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -284,7 +286,7 @@ static int add_constants(PyObject *module)
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_constants}, {0, NULL}};
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "nearstream.streams.native._native", "The C twin of signing and of comparing signatures.",
+    PyModuleDef_HEAD_INIT, "nearstream.streams.native._native", "Signing, and comparing signatures.",
     0, functions, slots, NULL, NULL, NULL,
 };
 

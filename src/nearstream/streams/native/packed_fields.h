@@ -1,4 +1,8 @@
-/* Byte fields of a signature: their check, and what an index keeps of them. Twin of signing/packed_fields.py. */
+/* Byte fields of a signature: their check, and what an index keeps of them.
+ *
+ * Of each slot of a sketch an index keeps 4 bits, which is b-bit minwise hashing (Li and Koenig, WWW 2010). Of each LD
+ * symbol it keeps, as in a float, some bits from the first one bit on, so a kept symbol has all these bits at any rate.
+ */
 
 #pragma once
 

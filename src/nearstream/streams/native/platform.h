@@ -1,4 +1,4 @@
-/* What every file needs of Python, C and the processor. It has no Python twin. */
+/* What every file needs of Python, C and the processor. */
 
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "a little-endian processor is expected, numpy is used on others"
+#error "a little-endian processor is expected"
 #endif
 
 /* Some loops use vector instructions of x86-64. Plain C gives equal bytes on other processors, or with the macro

@@ -1,7 +1,6 @@
 /* Objects that Python holds for many texts: contexts and the tables of Unicode.
  *
- * signing/native_backend.py and signing/native_unicode.py pack them. They have no numpy twin.
- */
+ * signing/context.py and fingerprints/unicode_tables.py pack them. */
 
 #pragma once
 
@@ -67,7 +66,7 @@ static PyObject *unicode(PyObject *module, PyObject *packed)
     memcpy(made + 1, bytes, (size_t)size);
     if (!find_tables(made, (size_t)size)) {
         free(made);
-        return PyErr_Format(PyExc_ValueError, "unicode: tables expected as native_unicode.py packs them");
+        return PyErr_Format(PyExc_ValueError, "unicode: tables expected as unicode_tables.py packs them");
     }
     return capsule_of(made, UNICODE, free_unicode);
 }

@@ -1,7 +1,8 @@
-/* Short keys of many payloads. Twin of signing/small_keys.py.
+/* Short keys of many payloads.
  *
- * The hash is MurmurHash3 x64 128 by Austin Appleby (2011, public domain) with the seed 0, of which only the first half
- * is returned. */
+ * The bytes of a payload are replaced through a secret permutation before they are hashed, because the seed of
+ * MurmurHash3 does not enter its blocks, so payloads that collide do so under every seed. The hash is MurmurHash3 x64
+ * 128 by Austin Appleby (2011, public domain) with the seed 0, of which only the first half is returned. */
 
 #pragma once
 

@@ -1,4 +1,8 @@
-/* The keys that earlier states share with a document. Twin of matching/protocol/tally.py. */
+/* The keys that earlier states share with a document, and which of these states to look at.
+ *
+ * An anchor that n earlier documents have weighs `unit` / sqrt(n), rounded down, because a rare one says more than a
+ * frequent one. A band weighs as much as `band_anchors` anchors. All states with an equal digest or lineage are looked
+ * at, and up to `looks` others by weight, of which `common_reads` share only what many documents have. */
 
 #pragma once
 

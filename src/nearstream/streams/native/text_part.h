@@ -1,4 +1,4 @@
-/* The text part of an index record. Twin of `unpack_text` in streams/store/text_part.py. */
+/* The text part of an index record, whose format store/text_part.py describes. */
 
 #pragma once
 

@@ -1,4 +1,8 @@
-/* The differences between two records. Twin of streams/store/patching.py. */
+/* The differences between two records, whose format store/patching.py describes.
+ *
+ * The search is greedy: from left to right, each copy begins as early as possible and is as long as possible. Of
+ * several places to copy from, the one that continues the last copy is taken, or else the first one. Copies have at
+ * least 5 bytes, because shorter ones hardly save any. */
 
 #pragma once
 

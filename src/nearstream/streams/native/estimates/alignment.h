@@ -1,7 +1,11 @@
-/* The symbols that two LD signatures have in common. Twin of estimates/alignment_numpy.py.
+/* The symbols that two LD signatures have in common, and the blocks that they form.
  *
- * The constants are those of the twin, and tests/property/test_comparing.py compares what both lead to.
- */
+ * Matches are a longest common subsequence of the symbols. A block is a maximal run of matches between which no symbol
+ * is lost and no text moved, grown to its expected ends. Neighbouring blocks that would overlap meet halfway.
+ *
+ * The first difference lies after the last window of a block and before the end of the next sampled window, which is r
+ * bytes on. One in `rate` windows is sampled, and windows that differ are sampled in each text separately, so a
+ * difference x bytes on is as likely as exp(x / rate). On average it lies at r / (1 - exp(-r / rate)) - rate. */
 
 #pragma once
 

@@ -1,4 +1,9 @@
-/* The cheapest path through two texts. Twin of `cheapest_path` in estimates/alignment_numpy.py, with its constants. */
+/* The cheapest path through two texts.
+ *
+ * A path leads from the start of both texts through some of the blocks, in order, to the last block. The blocks on the
+ * path cost nothing. The text between two of them costs what unrelated texts of these lengths do. A short block whose
+ * texts have moved against each other may not be worth its moves and is left out (chaining with gap costs: Myers,
+ * Miller 1995). */
 
 #pragma once
 
@@ -13,7 +18,7 @@ typedef struct {
     double end[2], cost, bound;
 } Path;
 
-/* What the text between two blocks costs, as the twin explains it. */
+/* What the text between two blocks costs: its expected edits. */
 typedef struct {
     const double *shares;
     double narrow, narrow_share, wide_share, least;

@@ -6,10 +6,10 @@
 #include "platform.h"
 
 enum { ABOVE_BYTES = 48, ABOVE_SYMBOLS = 2 }; /* least text above the common end, about 9 words */
-enum { END_BYTES = 1536 };                    /* most of an end, about 250 words: a longer one is a text below two headings */
+enum { END_BYTES = 1536 }; /* most of an end, about 250 words: a longer one is a text below two headings */
 enum { SEEN_BITS = 13 };
 
-/* Returns whether a text has enough above its first symbol that the other one has too, and not too much from there on. */
+/* Returns whether a text has enough above its first symbol that the other text has too, and not too much below. */
 static int has_text_above(const Content *text, const View *own, const View *other)
 {
     u8 seen[1 << SEEN_BITS] = {0};

@@ -1,6 +1,13 @@
-/* Layout of common text, and the shingles it holds. Twin of estimates/common_text.py, and of `weighted_shingles` in
- * estimates/intervals.py.
- */
+/* Layout of common text, and the shingles it holds.
+ *
+ * The best segment is where common text outweighs other text most: Kadane's maximum subarray, where a common byte of
+ * the longer text counts +1 and any other byte -1.
+ *
+ * Common shingles are counted twice: in the common blocks, by the bytes at which a shingle can start, and by the
+ * sketches, where a resemblance J of sets of n and m shingles corresponds to J / (1 + J) * (n + m) common ones. The
+ * result is the mean of both, weighted by inverse variance. The length of each block is known to about one rate. A set
+ * of shingles cannot tell a text from that text ten times, so repetitions are added, as many as the text has that has
+ * fewer of them. */
 
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Comparing one text with others. Twin of `compare_numpy` in estimates/comparing.py. */
+/* Comparing one text with others: from the objects of Python to estimates. */
 
 #pragma once
 
@@ -7,7 +7,7 @@
 #include "text_part.h"
 
 enum { PACKED_FIELDS = 3 };
-enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/pair.py returns */
+enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/stated.py returns */
 
 /* Memory for a text that was packed. */
 typedef struct {

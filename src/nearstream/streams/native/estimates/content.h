@@ -1,6 +1,7 @@
-/* What a comparison reads of one text. Twin of `_side` and `_rank` in estimates/pair.py and of `view` in
- * fingerprints/ld.py.
- */
+/* What a comparison reads of one text: its numbers, and its symbols at the coarser rate of both.
+ *
+ * A view is exact: all signatures of a text, whatever their rates, have equal views at a coarser rate. A symbol is
+ * sampled at a coarser rate if its first bits are zeros, and the bits after these are its symbol there. */
 
 #pragma once
 
@@ -20,7 +21,7 @@ typedef struct {
     int spaceless;
 } Content;
 
-/* The symbols of a text at one rate, as `Side` of estimates/alignment.py holds them. */
+/* The symbols of a text at one rate. */
 typedef struct {
     i64 rate, grain;
     unsigned bits;
@@ -154,7 +155,9 @@ static const u8 *kept_sketch(const u8 *sketch, size_t size, u8 kept[KEPT_SKETCH]
     return kept;
 }
 
-/* Returns the resemblance of two sketches. Twin of `resemblance` in fingerprints/minhash.py. */
+/* Returns the resemblance of two sketches: |A and B| / |A or B| of their sets of shingles. Only 4 bits of each slot are
+ * compared, corrected for slots that agree by chance (b-bit minwise hashing, Li and Koenig, WWW 2010). The standard
+ * deviation at .8 is .037. Texts with and without spaces have no common shingles. */
 static double resemblance(const Content *a, const Content *b)
 {
     static const double chance = 1.0 / 16;

@@ -1,4 +1,7 @@
-/* Which parts of an arriving text other texts have. Twin of estimates/covering.py. */
+/* Which parts of an arriving text other texts have.
+ *
+ * Text counts as had from a run of eight words on, because shorter ones come by chance. Text that comes in another
+ * order or several times is found by aligning what is left, up to 8 times. */
 
 #pragma once
 

@@ -1,4 +1,8 @@
-/* All numbers about two texts. Twin of estimates/estimate_numpy.py and of `SignaturePair` in estimates/pair.py. */
+/* All numbers about two texts.
+ *
+ * The shorter text has fewer bytes in its normal form, then fewer symbols, then the smaller digest: an alignment is not
+ * unique, so without a fixed order the numbers would depend on the order of arrival. Floats are added from the first to
+ * the last, so that every processor gives equal numbers. */
 
 #pragma once
 
@@ -28,7 +32,7 @@ typedef struct {
     const View *view;
 } Side;
 
-/* Memory of one comparison after another, and the tables of the twin. */
+/* Memory of one comparison after another, and the tables that Python gives. */
 typedef struct {
     Workspace space;
     Room room;

@@ -1,4 +1,10 @@
-/* A few edits apart from each other. Twin of estimates/isolated.py. */
+/* A few edits apart from each other, read from the windows that each edit destroys.
+ *
+ * In a short text each edit is a place of its own, and the path from block to block counts half of a replaced word. The
+ * costs were measured on texts of 30 to 400 words in which up to six words were replaced, inserted or deleted, or a
+ * character of them changed. The windows around an edit of w bytes leave s more bytes free, the sum of two geometric
+ * draws, with a probability of (s + 1) (1 - 1 / rate)^s / rate^2, which tells words replaced by others of their length
+ * from changed characters. */
 
 #pragma once
 

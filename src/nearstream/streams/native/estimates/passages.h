@@ -1,4 +1,7 @@
-/* Where the common text of two documents lies, in characters. Twin of `common_text_numpy` in estimates/passages.py. */
+/* Where the common text of two documents lies, in characters.
+ *
+ * A passage is a maximal run of at least two matches, between which few symbols are lost and no text has moved far.
+ * What the alignment leaves over is aligned again, up to four times, which finds the passages in another order. */
 
 #pragma once
 

@@ -1,7 +1,6 @@
-/* Keyed blake2b (RFC 7693) of two texts at a time. Twin of `HashKey.digest` in fingerprints/hashing.py.
+/* Keyed blake2b (RFC 7693) of two texts at a time.
  *
- * A document has two digests, one of its text and one of its normal form.
- */
+ * A document has two digests of 16 bytes, one of its text and one of its normal form. */
 
 #pragma once
 

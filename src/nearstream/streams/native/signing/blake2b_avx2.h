@@ -1,7 +1,6 @@
-/* blake2b of two texts at once with AVX2, which gives the state of blake2b.h. Twin of `HashKey.digest` too.
+/* blake2b of two texts at once with AVX2, which gives the state of blake2b.h.
  *
- * Two texts at once are faster because in one text each step has to wait for the step before.
- */
+ * Two texts at once are faster because in one text each step has to wait for the step before. */
 
 #pragma once
 

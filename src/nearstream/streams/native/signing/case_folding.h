@@ -1,7 +1,12 @@
-/* From a text to its normal form. Twin of fingerprints/normalize.py, with the tables of case_folding.py.
+/* From a text to its normal form, code point by code point.
  *
- * Code points that fold alone are looked up in a table. All others go through nfkc.h.
- */
+ * 1. Lone surrogates, code points newer than Unicode 14.0, and marks after the 30th of a run become spaces.
+ * 2. NFKC (Unicode Standard Annex 15).
+ * 3. Each code point becomes its lower case, if that is one code point.
+ * 4. All but letters, numbers and the marks on them become spaces.
+ * 5. Runs of spaces become one space.
+ *
+ * Code points that fold alone are looked up in a table. All others go through nfkc.h. */
 
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Keyed digests of one text and of two. Twin of `HashKey.digest` in fingerprints/hashing.py. */
+/* Keyed digests of one text and of two (blake2b, RFC 7693). */
 
 #pragma once
 

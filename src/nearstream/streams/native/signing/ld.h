@@ -1,4 +1,12 @@
-/* The LD signature of a normal form. Twin of fingerprints/ld.py. */
+/* The LD signature of a normal form: sampled symbols with the gaps between them.
+ *
+ * Every window of 16 bytes is hashed. One in `rate` windows is sampled: those whose hash has only zeros in its top
+ * bits. The bits below make its symbol (Coates, A Fast Metric of Document Similarity, 2011, where H mod C = 0). Equal
+ * neighbours give one symbol, because a repetition carries no information. Where there are too many symbols, the rate
+ * is doubled.
+ *
+ * A word is `symbol << 13 | gap`. A gap of 8,191 or more follows in a word of its own, and 8,191 takes its place. Apart
+ * from their symbols, gaps are LEB128 in steps of an eighth of the rate. */
 
 #pragma once
 

@@ -1,4 +1,9 @@
-/* Sets of hashes, and the sketch of a set. Twin of fingerprints/minhash.py, and of `distinct` in hashing.py. */
+/* Sets of hashes, and the sketch of a set: 128 minima.
+ *
+ * This is fast similarity sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017). In each round, every feature throws a
+ * value into one slot. In the first 128 rounds the slot is random. In the next 128 rounds all features throw into the
+ * first slot, then all into the second, and so on. A slot keeps its smallest value, which always comes from the
+ * earliest round that reached the slot. The rounds end when no slot is empty, because more would change nothing. */
 
 #pragma once
 

@@ -1,9 +1,7 @@
 /* NFKC (Unicode Standard Annex 15) of code points that fold with their neighbours: marks, Jamo, ligatures.
  *
- * Twin of `_complex_form` in fingerprints/normalize.py, which calls `unicodedata.normalize`. A code point that folds
- * alone composes only with code points after it. So one such code point before these is taken back, and none after them
- * is needed.
- */
+ * A code point that folds alone composes only with code points after it. So one such code point before these is taken
+ * back, and none after them is needed. */
 
 #pragma once
 

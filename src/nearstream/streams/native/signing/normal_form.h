@@ -1,4 +1,4 @@
-/* The normal form of a whole text. Twin of fingerprints/normalize.py. */
+/* The normal form of a whole text. */
 
 #pragma once
 

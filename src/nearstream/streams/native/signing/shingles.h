@@ -1,4 +1,8 @@
-/* Words of a normal form, and hashes of runs of words or bytes. Twin of fingerprints/shingles.py. */
+/* Words of a normal form, and hashes of runs of words or bytes.
+ *
+ * Shingles are runs of words (Broder 1997). In spaceless texts they are runs of bytes that start with a code point. The
+ * hash of values v[s:e] is the sum of v[j] * base**(e - 1 - j) modulo 2**64 (Karp and Rabin 1987), salted and mixed.
+ * One prefix sum over a sequence gives the hash of every run in it. */
 
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The part of a signature that depends on the text alone. Twin of signing/numpy_backend.py. */
+/* The part of a signature that depends on the text alone. */
 
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Tables of Unicode, packed by signing/native_unicode.py. Twin of fingerprints/case_folding.py. */
+/* Tables of Unicode 14.0, packed by fingerprints/unicode_tables.py. */
 
 #pragma once
 
@@ -13,9 +13,9 @@ enum {
     MAX_PARTS = 1 << 19,
 };
 
-/* Flags of case_folding.py. */
+/* Flags of unicode_tables.py. */
 enum { CODE_POINT = 0x1FFFFF, BASE = 1 << 24, MARK = 1 << 25, SPACELESS = 1 << 27, MARK_LIKE = 1 << 28 };
-/* Flag of native_unicode.py: the code point needs its neighbours to be folded, or folds to several code points. */
+/* Flag of unicode_tables.py: the code point needs its neighbours to be folded, or folds to several code points. */
 enum { COMPLEX = 1 << 29 };
 
 typedef struct {

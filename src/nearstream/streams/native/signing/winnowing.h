@@ -1,4 +1,8 @@
-/* Anchors: minima of the windows of a text. Twin of fingerprints/winnowing.py. */
+/* Anchors: minima of the windows of a text, and sampled windows.
+ *
+ * An anchor is the smallest hash in a run of consecutive windows (winnowing, Schleimer, Wilkerson, Aiken, SIGMOD 2003).
+ * Two texts that share a run of windows share an anchor. The length of the run is doubled as long as there are more
+ * anchors than allowed. The anchors of a doubled run are some of those before. */
 
 #pragma once
 
@@ -101,9 +105,9 @@ static size_t insert_key(u64 *keys, size_t count, u64 hash)
     return count + 1;
 }
 
-/* Keeps the hashes of windows of bytes that become keys: one in `noise_rate`, and half as many as long as there are more
- * than `max_noise`. A window is sampled in another text too, however many windows around it differ there, which does not
- * hold for the least hash of a run. */
+/* Keeps the hashes of windows of bytes that become keys: one in `noise_rate`, and half as many as long as there are
+ * more than `max_noise`. A window is sampled in another text too, however many windows around it differ there, which
+ * does not hold for the least hash of a run. */
 static void keep_noise(Job *job)
 {
     const Context *c = job->context;
