@@ -1,7 +1,8 @@
 """Edit distance of texts with a few small edits, from the windows that each edit destroys.
 
-In a short text each edit is a place of its own, and the path from block to block counts half of a replaced word. The costs were measured on texts of 30 to 400 words in which up
-to six words were replaced, inserted or deleted, or a character of them changed.
+In a short text each edit is a place of its own, and the path from block to block counts half of a replaced word. The
+costs were measured on texts of 30 to 400 words in which up to six words were replaced, inserted or deleted, or a
+character of them changed.
 """
 
 from dataclasses import dataclass

@@ -5,8 +5,8 @@ from importlib import import_module
 from typing import NewType, Protocol, cast
 
 INTERFACE = 12  # raised together with INTERFACE of module.c whenever a function changes
-_ANEW = "pip install -e ."
 _LIBRARY = "nearstream.streams.native._native"
+_REMEDY = "install nearstream anew, by `pip install -e .` in a checkout, or from a wheel"
 
 Context = NewType("Context", object)
 """A scheme and its key, prepared once for signing."""
@@ -157,13 +157,9 @@ def _load() -> Native:
     try:
         library = import_module(_LIBRARY)
     except ImportError as error:
-        raise ImportError(
-            f"{_LIBRARY} cannot be loaded ({error}): install nearstream anew, by `{_ANEW}` in a checkout, or from a wheel"
-        ) from None
+        raise ImportError(f"{_LIBRARY} cannot be loaded ({error}): {_REMEDY}") from None
     if getattr(library, "INTERFACE", None) != INTERFACE:
-        raise ImportError(
-            f"{_LIBRARY} was built from other sources: install nearstream anew, by `{_ANEW}` in a checkout"
-        )
+        raise ImportError(f"{_LIBRARY} was built from other sources: {_REMEDY}")
     return cast(Native, library)
 
 
