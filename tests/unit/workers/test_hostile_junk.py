@@ -27,40 +27,22 @@ KEY = HashKey.public()
 HOLD_SECONDS = 0.15
 MIB = 1024 * 1024
 JUNK = {
-    "types of content": b"content-type:" * 19 + b"\n",
     "folded types": b"content-type: a;\n b=c;\n",
-    "dispositions": b"content-disposition : ",
     "boundaries": b"boundary",
-    "declared boundaries": b"boundary*0 = ",
     "parts": b"--x\ncontent-type: multipart/mixed; boundary=x\n\n",
-    "parameters": b"; a=b",
-    "delimiters": b"\n--xy",
     "lines of base64": b"QUJD" * 19 + b"\n",
-    "short lines": b"A\n",
     "short padded lines": b"A=\n",
     "lines of uuencode": b"!0\n",
     "ligatures": "\ufdfa".encode(),
     "undefined bytes": b"\x81",
-    "padding": b"=A",
     "escapes": b"=C3=A9=\n",
     "encoded words": b"=?utf-8?q?a?= ",
-    "ends of lines": b"\n\r",
-    "fields": b"x: y\n",
-    "digits": b"1 ",
-    "tokens": b"a1b2c3d4-",
     "greetings": b"dear a b c, ",
-    "hosts": b"www.",
     "urls": b"http://a/b ",
-    "addresses": b"a@",
     "tags": b"<a href=",
-    "open brackets": b"<",
     "entities": b"&amp;",
-    "links": b"<link rel=",
     "braces": b'{"a":',
-    "brackets": b"[",
-    "backslashes": b"\\u0041",
     "no UTF-8": b"\xff\xfe",
-    "zeros": b"\0",
 }
 HEADS = [
     b"",
@@ -70,7 +52,7 @@ HEADS = [
     b"Content-Type: image/png\nContent-Transfer-Encoding: quoted-printable\n\n",
     b"Content-Type: image/png\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n",
 ]
-CHARSETS = ("cp1252", "utf-7", "utf-16-be", "big5", "iso-2022-kr")
+CHARSETS = ("cp1252", "utf-7", "iso-2022-kr")
 BROKEN = b"\n!"  # which is in no base64
 # Fields that may hold few values of a pattern, with more of these than fit.
 FIELDS = {
@@ -115,33 +97,33 @@ def test_a_mail_of_junk_lets_others_run(junk: str, html: HtmlProcesses) -> None:
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
-@pytest.mark.parametrize("junk", ["no UTF-8", "undefined bytes", "escapes", "ligatures"])
+@pytest.mark.parametrize("junk", ["no UTF-8", "undefined bytes"])
 def test_text_in_a_charset_that_it_has_not_lets_others_run(junk: str, charset: str, html: HtmlProcesses) -> None:
     raw = b"Content-Type: text/plain; charset=%b\n\n" % charset.encode() + filled(JUNK[junk], 9 * MIB)
     work = tried(lambda: read_message(raw, datetime.now(UTC), KEY, html))
     assert longest_hold(work, HOLD_SECONDS) <= HOLD_SECONDS
 
 
-@pytest.mark.parametrize("content", ["whole", "thread"])
-@pytest.mark.parametrize("name", ["to", "message-id", "references", "date", "subject"])
-def test_many_headers_of_one_name_take_no_long_time(name: str, content: str, html: HtmlProcesses) -> None:
-    raw = filled(name.encode() + b":\xe9\n", 255 * 1024) + b"\n\nsome words\n"
-    began = time.process_time()
-    read_message(raw, datetime.now(UTC), KEY, html, content=content)
-    assert time.process_time() - began < 5  # it was 40 s, and 170 s with threads
+def test_many_headers_of_one_name_take_no_long_time(html: HtmlProcesses) -> None:
+    for name in ["to", "message-id", "references", "date", "subject"]:
+        for content in ["whole", "thread"]:
+            raw = filled(name.encode() + b":\xe9\n", 255 * 1024) + b"\n\nsome words\n"
+            began = time.process_time()
+            read_message(raw, datetime.now(UTC), KEY, html, content=content)
+            assert time.process_time() - began < 5  # it was 40 s, and 170 s with threads
 
 
-@pytest.mark.parametrize("fields", ["", "text=text id=later lineage=labels.a"], ids=["ours", "theirs"])
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_field_of_too_many_values_lets_others_run(field: str, fields: str) -> None:
-    begin, value, end = FIELDS[field]
-    # Noise, so that the whole is not compressed too well.
-    noise = b'"noise":"' + random.Random(1).randbytes(120_000).hex().encode() + b'",'
-    body = b'{"text":"x",' + noise + begin + value * ((15 * MIB) // len(value)) + end + b"}"
-    headers = [("content-type", b"application/json"), ("content-encoding", b"gzip")]
-    record = ConsumerRecord("documents", 0, 0, 0, None, gzip.compress(body, 1), headers)
-    limits = DocumentLimits(fields=parse_field_map(fields))
-    assert longest_hold(tried(lambda: parse_record(record, limits)), HOLD_SECONDS) <= HOLD_SECONDS
+def test_a_field_of_too_many_values_lets_others_run() -> None:
+    for field in FIELDS:
+        for fields in ["", "text=text id=later lineage=labels.a"]:
+            begin, value, end = FIELDS[field]
+            # Noise, so that the whole is not compressed too well.
+            noise = b'"noise":"' + random.Random(1).randbytes(120_000).hex().encode() + b'",'
+            body = b'{"text":"x",' + noise + begin + value * ((15 * MIB) // len(value)) + end + b"}"
+            headers = [("content-type", b"application/json"), ("content-encoding", b"gzip")]
+            record = ConsumerRecord("documents", 0, 0, 0, None, gzip.compress(body, 1), headers)
+            limits = DocumentLimits(fields=parse_field_map(fields))
+            assert longest_hold(tried(partial(parse_record, record, limits)), HOLD_SECONDS) <= HOLD_SECONDS
 
 
 @pytest.mark.parametrize("junk", JUNK)

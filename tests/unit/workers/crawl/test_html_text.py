@@ -35,33 +35,28 @@ def test_html_becomes_its_visible_text(html: HtmlProcesses) -> None:
     assert text(html, page).split() == ["One", "word", "&", "a", "b"]
 
 
-@pytest.mark.parametrize(
-    "attribute",
-    [
+def test_hidden_text_is_removed(html: HtmlProcesses) -> None:
+    for attribute in [
         "style='display:none'",
         "style='color: red; DISPLAY : none ;'",
         "style='font-size:0'",
         "style='font-size: 0px; color: red'",
         "hidden",
-    ],
-)
-def test_hidden_text_is_removed(html: HtmlProcesses, attribute: str) -> None:
-    assert text(html, f"<p>seen</p><div {attribute}>not <p>seen</p></div><p>too").split() == ["seen", "too"]
+    ]:
+        assert text(html, f"<p>seen</p><div {attribute}>not <p>seen</p></div><p>too").split() == ["seen", "too"]
 
 
-@pytest.mark.parametrize("style", ["font-size:0.9em", "font-size:10px", "display:block", "list-style-display:none"])
-def test_other_styles_hide_nothing(html: HtmlProcesses, style: str) -> None:
-    assert text(html, f"<p style='{style}'>seen</p>").split() == ["seen"]
+def test_other_styles_hide_nothing(html: HtmlProcesses) -> None:
+    for style in ["font-size:0.9em", "font-size:10px", "display:block", "list-style-display:none"]:
+        assert text(html, f"<p style='{style}'>seen</p>").split() == ["seen"]
 
 
-@pytest.mark.parametrize(
-    "style", ["font-size:13px", "color:red; font: bold 13px Arial", "font-size:small", "font-size:1rem"]
-)
-def test_text_with_a_size_of_its_own_is_seen_in_an_element_without_one(html: HtmlProcesses, style: str) -> None:
+def test_text_with_a_size_of_its_own_is_seen_in_an_element_without_one(html: HtmlProcesses) -> None:
     """Generators of mails give their cells no size, so that no blank takes room."""
-    seen = f"<div style='{style}'>seen <b>too</b></div>"
-    cell = f"<td style='font-size:0px;padding:10px'>not <b>not</b><i>{seen}</i> not</td>"
-    assert text(html, f"<table><tr>{cell}</tr></table>").split() == ["seen", "too"]
+    for style in ["font-size:13px", "color:red; font: bold 13px Arial", "font-size:small", "font-size:1rem"]:
+        seen = f"<div style='{style}'>seen <b>too</b></div>"
+        cell = f"<td style='font-size:0px;padding:10px'>not <b>not</b><i>{seen}</i> not</td>"
+        assert text(html, f"<table><tr>{cell}</tr></table>").split() == ["seen", "too"]
 
 
 def test_text_whose_class_may_have_a_size_is_seen(html: HtmlProcesses) -> None:
@@ -70,14 +65,16 @@ def test_text_whose_class_may_have_a_size_is_seen(html: HtmlProcesses) -> None:
     assert text(html, f"<style>.a {{color: red; font-size: 14px}}</style>{source}").split() == ["one", "two"]
 
 
-@pytest.mark.parametrize("style", ["font-size:1em", "font-size:0", "font-size:100%", "font-size:inherit", "color:red"])
-def test_text_of_a_share_of_no_size_is_not_seen(html: HtmlProcesses, style: str) -> None:
-    assert text(html, f"<p>seen</p><div style='font-size:0'>not <b style='{style}'>not</b></div>").split() == ["seen"]
+def test_text_of_a_share_of_no_size_is_not_seen(html: HtmlProcesses) -> None:
+    for style in ["font-size:1em", "font-size:0", "font-size:100%", "font-size:inherit", "color:red"]:
+        assert text(html, f"<p>seen</p><div style='font-size:0'>not <b style='{style}'>not</b></div>").split() == [
+            "seen"
+        ]
 
 
-@pytest.mark.parametrize("element", ["button", "figure", "figcaption", "label", "legend", "OBJECT", "summary"])
-def test_text_in_every_element_of_a_mail_is_seen(html: HtmlProcesses, element: str) -> None:
-    assert text(html, f"<p>one</p><{element} class=a>two</{element}>three").split() == ["one", "two", "three"]
+def test_text_in_every_element_of_a_mail_is_seen(html: HtmlProcesses) -> None:
+    for element in ["button", "figure", "figcaption", "label", "legend", "OBJECT", "summary"]:
+        assert text(html, f"<p>one</p><{element} class=a>two</{element}>three").split() == ["one", "two", "three"]
 
 
 def test_hidden_elements_in_hidden_elements_do_no_harm(html: HtmlProcesses) -> None:
@@ -155,20 +152,19 @@ def test_the_bound_of_the_depth_is_never_too_low(steps: list[tuple[int, int]], l
     assert _depth_at_most("".join(pieces)) >= deepest
 
 
-@pytest.mark.parametrize("padding", range(16_380, 16_388))
-def test_an_end_tag_between_two_pieces_is_counted(padding: int) -> None:
-    assert _depth_at_most("x" * padding + "</p>") == 0
-    assert _depth_at_most("x" * padding + "<p>") == _depth_at_most("x" * padding + "<") == 1
+def test_an_end_tag_between_two_pieces_is_counted() -> None:
+    for padding in range(16_380, 16_388):
+        assert _depth_at_most("x" * padding + "</p>") == 0
+        assert _depth_at_most("x" * padding + "<p>") == _depth_at_most("x" * padding + "<") == 1
 
 
-@pytest.mark.parametrize("count", [1_000, 2_990])
-def test_nesting_within_the_bounds_is_parsed(html: HtmlProcesses, count: int) -> None:
-    assert text(html, "<div>" * count + "deep") == "deep"
+def test_nesting_within_the_bounds_is_parsed(html: HtmlProcesses) -> None:
+    for count in [1_000, 2_990]:
+        assert text(html, "<div>" * count + "deep") == "deep"
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
+def test_tags_are_stripped() -> None:
+    for source, words in [
         ("<p class='a'>one<br/>two</p>", ["one", "two"]),
         ("a < b and c > d", ["a", "<", "b", "and", "c", ">", "d"]),
         ("one<script>no</script>two<STYLE>no</STYLE >three<!-- no --> four", ["one", "two", "three", "four"]),
@@ -176,10 +172,8 @@ def test_nesting_within_the_bounds_is_parsed(html: HtmlProcesses, count: int) ->
         ("&lt;b&gt; &amp;#65; &nosuch; &#65;", ["<b>", "&#65;", "&nosuch;", "A"]),
         ("cut <a href='x", ["cut"]),
         ("İ<SCRIPT>no</SCRIPT>two", ["İ", "two"]),
-    ],
-)
-def test_tags_are_stripped(source: str, words: list[str]) -> None:
-    assert strip_tags(source).split() == words
+    ]:
+        assert strip_tags(source).split() == words
 
 
 @pytest.mark.parametrize(

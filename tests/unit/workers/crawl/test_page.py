@@ -76,33 +76,29 @@ NEWS = (
 HIDDEN = ("navigation", "banner", "sidebar", "menu-item", "popup", "related", "advert", "cookie", "print-only")
 
 
-@pytest.mark.parametrize(
-    ("attribute", "name"), [("class", "hidden-xs"), *((kind, name) for kind in ("class", "id") for name in HIDDEN)]
-)
-@pytest.mark.parametrize(("notice_words", "news_times"), [(3, 1), (17, 1), (60, 1), (99, 1), (99, 9), (190, 9)])
-def test_a_notice_is_no_main_content(
-    pages: PageReader, attribute: str, name: str, notice_words: int, news_times: int
-) -> None:
-    words = re.findall(r"\S+", "This site is run by volunteers of the board, who answer letters on Fridays. " * 14)
-    notice = " ".join(words[:notice_words])
-    for news in NEWS:
-        html = f"<div {attribute}='{name}'><h1>News</h1><p>{news * news_times}</p></div><div><p>{notice}</p></div>"
-        page = pages.read(f"<!doctype html><html><body>{html}</body></html>")
-        assert (news in page.text, page.degraded) == (True, ("main_content_small",))
+def test_a_notice_is_no_main_content(pages: PageReader) -> None:
+    for notice_words, news_times in [(3, 1), (17, 1), (60, 1), (99, 1), (99, 9), (190, 9)]:
+        for attribute, name in [("class", "hidden-xs"), *((kind, name) for kind in ("class", "id") for name in HIDDEN)]:
+            words = re.findall(
+                r"\S+", "This site is run by volunteers of the board, who answer letters on Fridays. " * 14
+            )
+            notice = " ".join(words[:notice_words])
+            for news in NEWS:
+                html = (
+                    f"<div {attribute}='{name}'><h1>News</h1><p>{news * news_times}</p></div><div><p>{notice}</p></div>"
+                )
+                page = pages.read(f"<!doctype html><html><body>{html}</body></html>")
+                assert (news in page.text, page.degraded) == (True, ("main_content_small",))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["渡轮再次开往岛上,学校有了新校长,市场搬到了下广场。" * 4, "เรือข้ามฟากไปยังเกาะกลับมาให้บริการอีกครั้ง" * 4],
-    ids=["Chinese", "Thai"],
-)
-def test_the_words_of_scripts_without_blanks_count(pages: PageReader, text: str) -> None:
-    notice = "本网站由港口委员会的志愿者运营,他们每周五回信。"
-    page = pages.read(f"<body><div class='sidebar'><p>{text}</p></div><div><p>{notice}</p></div>")
-    assert text in page.text
-    assert page.degraded == ("main_content_small",)
-    long = pages.read(f"<body><nav>{notice * 8}</nav><article><p>{text * 8}</p></article>")
-    assert (notice in long.text, long.degraded) == (False, ())
+def test_the_words_of_scripts_without_blanks_count(pages: PageReader) -> None:
+    for text in ["渡轮再次开往岛上,学校有了新校长,市场搬到了下广场。" * 4, "เรือข้ามฟากไปยังเกาะกลับมาให้บริการอีกครั้ง" * 4]:
+        notice = "本网站由港口委员会的志愿者运营,他们每周五回信。"
+        page = pages.read(f"<body><div class='sidebar'><p>{text}</p></div><div><p>{notice}</p></div>")
+        assert text in page.text
+        assert page.degraded == ("main_content_small",)
+        long = pages.read(f"<body><nav>{notice * 8}</nav><article><p>{text * 8}</p></article>")
+        assert (notice in long.text, long.degraded) == (False, ())
 
 
 def test_a_long_article_is_read_without_its_frame_however_long_that_is(pages: PageReader) -> None:
@@ -180,23 +176,20 @@ def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:
 STORM = "A storm took the roof of the boat house, and the choir sang at the lantern feast of the fishermen."
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
+def test_what_a_browser_shows_of_a_template_and_of_xhtml_is_read(pages: PageReader) -> None:
+    for page in [
         "<x-card><template shadowrootmode=open><p>{}</p></template></x-card>",
         "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
         "<?xml version='1.0'?><html><head><title/><script src='a.js' /></head><body><p>{}</p></body></html>",
         "\n<?xml version='1.0'?><html><head/><body><iframe src='a'/><textarea\nid='a'/><p>{}</p></body></html>",
-    ],
-)
-def test_what_a_browser_shows_of_a_template_and_of_xhtml_is_read(pages: PageReader, page: str) -> None:
-    assert pages.read(page.format(STORM)).text == STORM
+    ]:
+        assert pages.read(page.format(STORM)).text == STORM
 
 
-@pytest.mark.parametrize("element", ["figcaption", "button", "label", "object"])
-def test_a_page_of_nothing_but_captions_or_buttons_has_their_text(pages: PageReader, element: str) -> None:
-    page = f"<title>T</title><figure><img src=a><{element}>{STORM}</{element}></figure>"
-    assert (pages.read(page).text, pages.read(page).title) == (STORM, "T")
+def test_a_page_of_nothing_but_captions_or_buttons_has_their_text(pages: PageReader) -> None:
+    for element in ["figcaption", "button", "label", "object"]:
+        page = f"<title>T</title><figure><img src=a><{element}>{STORM}</{element}></figure>"
+        assert (pages.read(page).text, pages.read(page).title) == (STORM, "T")
 
 
 def test_a_template_that_is_no_part_of_the_page_is_not_read(pages: PageReader) -> None:
@@ -211,11 +204,9 @@ def test_bytes_are_read_in_their_charset(pages: PageReader) -> None:
     assert pages.read(russian.encode("koi8-r")).text.startswith("Это русский текст")
 
 
-@pytest.mark.parametrize("html", ["<p>Br\ufffdcke", "<p>Br&#xFFFD;cke", "<p>Br\ufffdcke".encode()])
-def test_replacement_characters_in_the_text_of_a_page_are_said_to_be_there(
-    pages: PageReader, html: str | bytes
-) -> None:
-    assert pages.read(html) == Page("", "Br\ufffdcke", ("charset_replaced",))
+def test_replacement_characters_in_the_text_of_a_page_are_said_to_be_there(pages: PageReader) -> None:
+    for html in ["<p>Br\ufffdcke", "<p>Br&#xFFFD;cke", "<p>Br\ufffdcke".encode()]:
+        assert pages.read(html) == Page("", "Br\ufffdcke", ("charset_replaced",))
 
 
 def test_without_the_extra_tags_are_stripped_and_the_log_says_so(

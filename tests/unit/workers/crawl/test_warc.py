@@ -48,29 +48,29 @@ def test_a_response_is_a_page_with_its_url_and_its_time() -> None:
     assert crawl.content()[page.offset :].startswith(b"WARC/1.0\r\n")
 
 
-@pytest.mark.parametrize("encode", [packed, chunked])
-def test_the_encodings_of_a_response_are_undone(encode: object) -> None:
-    body, header = encode(b"<p>text")  # type: ignore[operator] # one of two functions
-    crawl = Crawl()
-    crawl.response("http://a.example/x", body, headers=[HTML, header])
-    page = found(crawl.content())[1]
-    assert isinstance(page, WarcPage)
-    assert page.content == b"<p>text"
+def test_the_encodings_of_a_response_are_undone() -> None:
+    for encode in [packed, chunked]:
+        body, header = encode(b"<p>text")  # type: ignore[operator] # one of two functions
+        crawl = Crawl()
+        crawl.response("http://a.example/x", body, headers=[HTML, header])
+        page = found(crawl.content())[1]
+        assert isinstance(page, WarcPage)
+        assert page.content == b"<p>text"
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["bare", "usual"])
-def test_headers_with_other_ends_of_lines_are_read(end: bytes) -> None:
-    block = b"HTTP/1.1 200 OK\nContent-Type: text/html\n\n<p>text"
-    fields = (
-        b"WARC/1.0",
-        b"WARC-Type: response",
-        b"WARC-Target-URI: http://a.example/x",
-        b"WARC-Date: 2026-03-02T08:15:00Z",
-    )
-    length = b"Content-Length: %d" % len(block)
-    (page,) = found(end.join((*fields, b"Content-Type: application/http", length, b"", block)))
-    assert isinstance(page, WarcPage)
-    assert (page.content, page.content_type) == (b"<p>text", "text/html")
+def test_headers_with_other_ends_of_lines_are_read() -> None:
+    for end in [b"\n", b"\r\n"]:
+        block = b"HTTP/1.1 200 OK\nContent-Type: text/html\n\n<p>text"
+        fields = (
+            b"WARC/1.0",
+            b"WARC-Type: response",
+            b"WARC-Target-URI: http://a.example/x",
+            b"WARC-Date: 2026-03-02T08:15:00Z",
+        )
+        length = b"Content-Length: %d" % len(block)
+        (page,) = found(end.join((*fields, b"Content-Type: application/http", length, b"", block)))
+        assert isinstance(page, WarcPage)
+        assert (page.content, page.content_type) == (b"<p>text", "text/html")
 
 
 def test_gzip_in_a_resource_is_unpacked() -> None:
@@ -181,12 +181,12 @@ def test_resources_that_are_no_pages_are_passed_over() -> None:
     assert list(read_warc(pieces(crawl.content(), 65536))) == [PassedOver(reason) for reason in reasons]
 
 
-@pytest.mark.parametrize("content", [b"%PDF-1.4 text", b"\x89PNG\r\n\x1a\n" + bytes(99), bytes(range(256)) * 4])
-def test_what_is_no_text_is_no_page_whatever_its_type(content: bytes) -> None:
-    crawl = Crawl()
-    crawl.response("http://a.example/a", content)
-    crawl.stored("http://a.example/b", content, "text/plain")
-    assert found(crawl.content())[1:] == [PassedOver("media_type")] * 2
+def test_what_is_no_text_is_no_page_whatever_its_type() -> None:
+    for content in [b"%PDF-1.4 text", b"\x89PNG\r\n\x1a\n" + bytes(99), bytes(range(256)) * 4]:
+        crawl = Crawl()
+        crawl.response("http://a.example/a", content)
+        crawl.stored("http://a.example/b", content, "text/plain")
+        assert found(crawl.content())[1:] == [PassedOver("media_type")] * 2
 
 
 def test_a_response_that_ends_inside_its_encoding_is_marked() -> None:
@@ -230,9 +230,8 @@ def test_a_permanent_redirect_names_where_it_leads() -> None:
     assert found(crawl.content())[1:] == [*[leads] * 4, PassedOver("http_status"), PassedOver("revisit")]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_a_broken_record_is_named_with_its_offset_and_the_others_are_read() -> None:
+    for old, new in [
         (b"WARC/1.0\r\nWARC", b"XXXX/1.0\r\nWARC"),
         (b"Content-Length: ", b"Content-Length: 9"),
         (b"Content-Length: ", b"Content-Length: 5\r\nX: "),
@@ -240,15 +239,13 @@ def test_a_permanent_redirect_names_where_it_leads() -> None:
         (b"WARC-Type: response", b"WARC-Type: ?"),
         (b"WARC-Date: 2", b"WARC-Date: x"),
         (b"application/http", b"application/nothing"),
-    ],
-)
-def test_a_broken_record_is_named_with_its_offset_and_the_others_are_read(old: bytes, new: bytes) -> None:
-    whole = three()
-    start = whole.rindex(b"WARC/1.0", 0, whole.index(b"http://a.example/1"))
-    changed = whole[start:].replace(old, new, 1)
-    records = found(whole[:start] + changed)
-    assert [record.offset for record in records if isinstance(record, Broken)] == [start]
-    assert urls(records) == ["http://a.example/0", "http://a.example/2"]
+    ]:
+        whole = three()
+        start = whole.rindex(b"WARC/1.0", 0, whole.index(b"http://a.example/1"))
+        changed = whole[start:].replace(old, new, 1)
+        records = found(whole[:start] + changed)
+        assert [record.offset for record in records if isinstance(record, Broken)] == [start]
+        assert urls(records) == ["http://a.example/0", "http://a.example/2"]
 
 
 def test_a_record_that_says_to_be_too_large_hides_no_other() -> None:
@@ -265,11 +262,9 @@ def test_a_file_that_is_cut_off_gives_what_precedes() -> None:
     assert isinstance(records[-1], Broken)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\r\n" * 50, b"WARC/1.0\r\n" + b"x" * 200_000, b"no warc", b"\nWARC/1.0\r\n"]
-)
-def test_what_is_no_warc_gives_no_page(content: bytes) -> None:
-    assert urls(list(read_warc(pieces(content)))) == []
+def test_what_is_no_warc_gives_no_page() -> None:
+    for content in [b"", b"\r\n" * 50, b"WARC/1.0\r\n" + b"x" * 200_000, b"no warc", b"\nWARC/1.0\r\n"]:
+        assert urls(list(read_warc(pieces(content)))) == []
 
 
 @settings(max_examples=200)

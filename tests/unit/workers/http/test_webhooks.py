@@ -191,9 +191,8 @@ async def test_s06_a_webhook_never_reaches_a_private_address(host: str, monkeypa
     assert accepted == []
 
 
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
+def test_which_addresses_are_public() -> None:
+    for address, public in [
         ("93.184.216.34", True),
         ("2606:2800:220:1::1", True),
         ("10.0.0.1", False),
@@ -231,29 +230,24 @@ async def test_s06_a_webhook_never_reaches_a_private_address(host: str, monkeypa
         ("2001:1::1", False),
         ("2001:20::1", False),
         ("168.63.129.16", False),
-    ],
-)
-def test_which_addresses_are_public(address: str, public: bool) -> None:
-    assert is_public(address) == public
+    ]:
+        assert is_public(address) == public
 
 
-@pytest.mark.parametrize(
-    ("fields", "address"),
-    [
+def test_an_alert_leads_to_its_family_or_reason_on_the_page() -> None:
+    for fields, address in [
         ({}, f"family/{EXAMPLE.subject}/news/a-1041"),
         ({"founder": None}, f"family/{EXAMPLE.subject}"),
         ({"founder": "a/b?c#<d>"}, f"family/{EXAMPLE.subject}/news/a%2Fb%3Fc%23%3Cd%3E"),
         ({"name": "dead_letters", "subject": "not_json", "collection": "*", "founder": UNSET}, "letters/not_json"),
-    ],
-)
-def test_an_alert_leads_to_its_family_or_reason_on_the_page(fields: dict[str, Any], address: str) -> None:
-    link = f"https://near.example/base/#/{address}"
-    assert link_of(alert(**fields), "https://near.example/base/") == link
-    for form in ("alertmanager", "slack"):
-        to = WebhookTarget("ops", "https://hooks.example", form=form)
-        body, _ = request_of(to, alert(**fields), 0, "https://near.example/base")
-        assert link in body.decode()
-        assert b"near.example" not in request_of(to, alert(**fields), 0)[0]
+    ]:
+        link = f"https://near.example/base/#/{address}"
+        assert link_of(alert(**fields), "https://near.example/base/") == link
+        for form in ("alertmanager", "slack"):
+            to = WebhookTarget("ops", "https://hooks.example", form=form)
+            body, _ = request_of(to, alert(**fields), 0, "https://near.example/base")
+            assert link in body.decode()
+            assert b"near.example" not in request_of(to, alert(**fields), 0)[0]
 
 
 def test_a_summary_names_where_the_documents_come_from() -> None:

@@ -87,22 +87,27 @@ def test_the_subject_is_not_part_of_the_text() -> None:
     assert plain(HEADERS.replace("The bridge", "Other") + "\r\n" + BODY).document.text == BODY
 
 
-@pytest.mark.parametrize("value", ["", "no brackets@a.example", "<>", "<" + "a" * 600 + ">", "<a b@c>"])
-def test_without_a_usable_message_id_the_id_is_derived(value: str) -> None:
-    headers = HEADERS.replace("<12@a.example>", value)
-    first, again = (plain(headers + "\r\n" + BODY).document.id for _ in range(2))
-    assert first == again
-    assert first is not None
-    assert len(first) == 32
-    assert plain(headers + "\r\n" + BODY + "more").document.id != first
+def test_without_a_usable_message_id_the_id_is_derived() -> None:
+    for value in ["", "no brackets@a.example", "<>", "<" + "a" * 600 + ">", "<a b@c>"]:
+        headers = HEADERS.replace("<12@a.example>", value)
+        first, again = (plain(headers + "\r\n" + BODY).document.id for _ in range(2))
+        assert first == again
+        assert first is not None
+        assert len(first) == 32
+        assert plain(headers + "\r\n" + BODY + "more").document.id != first
 
 
-@pytest.mark.parametrize(
-    "date", ["", "yesterday", "Mon, 2 Mar 1969 09:15:00 +0100", "Mon, 5 Mar 2026 09:15:00 +0100", "0 0 0", "9" * 5000]
-)
-def test_a_date_that_is_not_sane_does_not_count(date: str) -> None:
-    headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", date)
-    assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED
+def test_a_date_that_is_not_sane_does_not_count() -> None:
+    for date in [
+        "",
+        "yesterday",
+        "Mon, 2 Mar 1969 09:15:00 +0100",
+        "Mon, 5 Mar 2026 09:15:00 +0100",
+        "0 0 0",
+        "9" * 5000,
+    ]:
+        headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", date)
+        assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED
 
 
 def test_a_date_may_be_a_day_ahead() -> None:
@@ -110,9 +115,8 @@ def test_a_date_may_be_a_day_ahead() -> None:
     assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED + timedelta(hours=23)
 
 
-@pytest.mark.parametrize(
-    ("subject", "decoded"),
-    [
+def test_subjects_are_decoded_tolerantly() -> None:
+    for subject, decoded in [
         (b"=?utf-8?q?caf=C3=A9?= au lait", "café au lait"),
         (b"=?iso-8859-1?b?Y2Fm6Q==?=", "café"),
         ("café".encode(), "café"),
@@ -120,15 +124,12 @@ def test_a_date_may_be_a_day_ahead() -> None:
         (b"=?nosuch?q?a=E9?=", "aé"),
         (b"=?utf-8?b?A?= text", "=?utf-8?b?A?= text"),
         (b"folded\r\n over two lines", "folded  over two lines"),
-    ],
-)
-def test_subjects_are_decoded_tolerantly(subject: bytes, decoded: str) -> None:
-    assert plain(b"Subject: " + subject + b"\r\n\r\n" + BODY.encode()).subject == decoded
+    ]:
+        assert plain(b"Subject: " + subject + b"\r\n\r\n" + BODY.encode()).subject == decoded
 
 
-@pytest.mark.parametrize(
-    ("headers", "content", "text", "degraded"),
-    [
+def test_texts_are_decoded_tolerantly() -> None:
+    for headers, content, text, degraded in [
         ("Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9", "café", ()),
         ("Content-Transfer-Encoding: base64\r\n", b"Y2Fmw6k=", "café", ()),
         ("Content-Transfer-Encoding: quoted-printable\r\n", b"caf=C3=A9", "café", ()),
@@ -137,31 +138,26 @@ def test_subjects_are_decoded_tolerantly(subject: bytes, decoded: str) -> None:
         ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xff \xc3\xa9", "caf\ufffd é", ("charset_replaced",)),
         ("Content-Type: text/plain; charset=punycode\r\n", b"cafe", "cafe", ()),
         ("", b"ca\xc2\xadf\xe2\x80\x8be", "cafe", ()),
-    ],
-)
-def test_texts_are_decoded_tolerantly(headers: str, content: bytes, text: str, degraded: tuple[str, ...]) -> None:
-    filler = BODY.encode() if "base64" not in headers else b""
-    mail = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content + b"\n" + filler)
-    if filler:
-        assert mail.document.text == f"{text}\n{BODY}"
-    assert mail.degraded == degraded
+    ]:
+        filler = BODY.encode() if "base64" not in headers else b""
+        mail = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content + b"\n" + filler)
+        if filler:
+            assert mail.document.text == f"{text}\n{BODY}"
+        assert mail.degraded == degraded
 
 
-@pytest.mark.parametrize(
-    ("content_type", "encoding"),
-    [
+def test_html_is_read_in_the_charset_that_it_has() -> None:
+    for content_type, encoding in [
         ("text/html", "cp1251"),
         ("text/html; charset=us-ascii", "cp1251"),
         ("text/html; charset=koi8-r", "koi8-r"),
         ("text/html; charset=iso-8859-1", "koi8-r"),
         ("text/html; charset=x-unknown", "utf-8"),
-    ],
-)
-def test_html_is_read_in_the_charset_that_it_has(content_type: str, encoding: str) -> None:
-    content = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
-    mail = plain(f"{HEADERS}Content-Type: {content_type}\r\n\r\n".encode() + content.encode(encoding))
-    assert mail.document.text is not None
-    assert (mail.document.text.strip(), mail.degraded) == (RUSSIAN, ("extraction_fallback",))
+    ]:
+        content = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
+        mail = plain(f"{HEADERS}Content-Type: {content_type}\r\n\r\n".encode() + content.encode(encoding))
+        assert mail.document.text is not None
+        assert (mail.document.text.strip(), mail.degraded) == (RUSSIAN, ("extraction_fallback",))
 
 
 def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:
@@ -205,12 +201,13 @@ def test_short_messages_are_copies_only_under_one_subject() -> None:
     assert short("Re: the bridge", "Yes\n-- \nAnna Bell") == short("Re: the bridge", "yes\n-- \nAnna Bell")
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["  ", "-- \nAnna Bell, Long Quay 14, Hamburg", "If you are not the intended recipient, delete this e-mail."],
-)
-def test_a_message_with_nothing_but_its_subject_and_notices_has_no_text(content: str) -> None:
-    assert plain(f"Subject: Re: the bridge\r\n\r\n{content}").document.text == ""
+def test_a_message_with_nothing_but_its_subject_and_notices_has_no_text() -> None:
+    for content in [
+        "  ",
+        "-- \nAnna Bell, Long Quay 14, Hamburg",
+        "If you are not the intended recipient, delete this e-mail.",
+    ]:
+        assert plain(f"Subject: Re: the bridge\r\n\r\n{content}").document.text == ""
 
 
 def test_messages_without_bytes_or_with_too_many_are_refused() -> None:
@@ -270,12 +267,13 @@ BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made
 }
 
 
-@pytest.mark.parametrize(
-    "body", ["", "Content-Type: text/html\n\n<a href='https://a.example/1'><img src='https://a.example/1.png'></a>"]
-)
-def test_a_subject_alone_is_no_text(body: str) -> None:
-    mail = plain(f"{HEADERS}Subject: Re: Offer\n{body}\n\n".encode())
-    assert (mail.document.text or "").strip() == ""
+def test_a_subject_alone_is_no_text() -> None:
+    for body in [
+        "",
+        "Content-Type: text/html\n\n<a href='https://a.example/1'><img src='https://a.example/1.png'></a>",
+    ]:
+        mail = plain(f"{HEADERS}Subject: Re: Offer\n{body}\n\n".encode())
+        assert (mail.document.text or "").strip() == ""
 
 
 def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:

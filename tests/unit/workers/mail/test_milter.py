@@ -356,14 +356,11 @@ async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
         await mail_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
 
 
-@pytest.mark.parametrize(
-    ("answer", "value"),
-    [
+def test_the_header_has_the_verdict_the_copies_and_the_resemblance() -> None:
+    for answer, value in [
         (Answer("bulk", 37, 0.941), b"verdict=bulk; n=37; r=0.94"),
         (Answer("near_duplicate", 0, 1.0), b"verdict=near_duplicate; n=0; r=1.00"),
         (Answer("none"), b"verdict=none; n=0"),
         (Answer("none", 0, 0.41, Contained(412)), b"verdict=none; n=0; r=0.41; contains=412"),
-    ],
-)
-def test_the_header_has_the_verdict_the_copies_and_the_resemblance(answer: Answer, value: bytes) -> None:
-    assert header_value(answer) == value
+    ]:
+        assert header_value(answer) == value

@@ -139,11 +139,11 @@ async def test_a_letter_below_two_headings_is_a_copy() -> None:
     assert (await verdicts(*mails))[1] == "near_duplicate 2 1"
 
 
-@pytest.mark.parametrize("language", NOTICES)
-def test_notices_are_known_by_their_phrases(language: str) -> None:
-    split = split_notices(f"{BODIES[0]}\nThanks\n\n{NOTICES[language]}\n\n{BODIES[1]}")
-    assert split.own.split() == f"{BODIES[0]} Thanks {BODIES[1]}".split()
-    assert split.common == NOTICES[language]
+def test_notices_are_known_by_their_phrases() -> None:
+    for language in NOTICES:
+        split = split_notices(f"{BODIES[0]}\nThanks\n\n{NOTICES[language]}\n\n{BODIES[1]}")
+        assert split.own.split() == f"{BODIES[0]} Thanks {BODIES[1]}".split()
+        assert split.common == NOTICES[language]
 
 
 def test_a_notice_begins_where_a_text_ends_without_a_blank_line() -> None:
@@ -153,9 +153,8 @@ def test_a_notice_begins_where_a_text_ends_without_a_blank_line() -> None:
     assert split_notices(quoted).own.split() == f"> {BODIES[0]}".split()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_texts_about_such_things_stay() -> None:
+    for text in [
         "Smoking is strictly prohibited in the hall, and distribution of leaflets is too.",
         "I got your parcel in error and will send it back to the addressee.",
         "We are registered in England since June, and the views from the office are great.",
@@ -163,10 +162,8 @@ def test_a_notice_begins_where_a_text_ends_without_a_blank_line() -> None:
         "This message is confidential. " + " ".join(BODIES),  # one phrase hides no whole letter
         KNOWN + " x" * 32_768,
         "",
-    ],
-)
-def test_texts_about_such_things_stay(text: str) -> None:
-    assert split_notices(text) == (text, "")
+    ]:
+        assert split_notices(text) == (text, "")
 
 
 def test_a_signature_block_is_no_text_of_the_sender() -> None:
@@ -175,16 +172,12 @@ def test_a_signature_block_is_no_text_of_the_sender() -> None:
         assert not split_notices(f"Yes\n-- \n{hidden}").common
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_no_text_takes_long() -> None:
+    for text in [
         *("this e mail " * 2730, "not the intended recipien " * 1260, "a\n" * 16_000, "-- \n" * 8_000),
         *("e mail, " * 4_000, "abcdefghij klmnopqrst\n\n" * 1400, "diese mail ist " * 2180, "addressee\n\n" * 2_970),
         *("received this message " * 1480, "\n" * 32_000, "a" * 32_000, "views \n" * 4_000, "solely. " * 4_000),
-    ],
-)
-def test_no_text_takes_long(text: str) -> None:
-    text = f"{text[:32_740]} recipient"
-    began = time.process_time()
-    split_notices(text)
-    assert time.process_time() - began < 1
+    ]:
+        began = time.process_time()
+        split_notices(f"{text[:32_740]} recipient")
+        assert time.process_time() - began < 1

@@ -123,22 +123,22 @@ SOUND = {
 }
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_text_of_a_broken_message_is_read_and_said_to_be_repaired(name: str, end: str, html: HtmlProcesses) -> None:
-    header, content = BROKEN[name]
-    found = read(header.replace("\n", end), content.replace("\n", end), html)
-    assert found.text.split() == TEXT.split()
-    assert (set(found.degraded), found.unread) == (REPAIRED, ())
+def test_a_text_of_a_broken_message_is_read_and_said_to_be_repaired(html: HtmlProcesses) -> None:
+    for name in BROKEN:
+        for end in ["\n", "\r\n", "\r"]:
+            header, content = BROKEN[name]
+            found = read(header.replace("\n", end), content.replace("\n", end), html)
+            assert found.text.split() == TEXT.split()
+            assert (set(found.degraded), found.unread) == (REPAIRED, ())
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("name", SOUND)
-def test_small_faults_change_nothing(name: str, end: str, html: HtmlProcesses) -> None:
-    header, content = SOUND[name]
-    found = read(header.replace("\n", end), content.replace("\n", end), html)
-    assert found.text.split() == TEXT.split()
-    assert (set(found.degraded), found.unread) == (set(), ())
+def test_small_faults_change_nothing(html: HtmlProcesses) -> None:
+    for name in SOUND:
+        for end in ["\n", "\r\n", "\r"]:
+            header, content = SOUND[name]
+            found = read(header.replace("\n", end), content.replace("\n", end), html)
+            assert found.text.split() == TEXT.split()
+            assert (set(found.degraded), found.unread) == (set(), ())
 
 
 def mail(header: str, content: str, html: HtmlProcesses, subject: str = "Hello", number: int = 1) -> Mail:
@@ -182,17 +182,17 @@ WORDLESS = {
 }
 
 
-@pytest.mark.parametrize("name", WORDLESS)
-def test_messages_without_words_are_copies_only_with_equal_contents(name: str, html: HtmlProcesses) -> None:
-    header, content = WORDLESS[name]
-    one, two = (base64.encodebytes(byte * 200).decode() for byte in (b"\1", b"\2"))
-    first = mail(header, content.format(one), html)
-    assert first.degraded == ("content_unread",)
-    assert mail(header, content.format(two), html).document.text != first.document.text
-    assert mail(header, content.format(one), html, "Other").document.text != first.document.text
-    again = mail(header, content.format(one.replace("\n", "\r\n")), html, number=2)
-    assert again.document.text == first.document.text
-    assert first.document.text != mail("X: y", "", html).document.text
+def test_messages_without_words_are_copies_only_with_equal_contents(html: HtmlProcesses) -> None:
+    for name in WORDLESS:
+        header, content = WORDLESS[name]
+        one, two = (base64.encodebytes(byte * 200).decode() for byte in (b"\1", b"\2"))
+        first = mail(header, content.format(one), html)
+        assert first.degraded == ("content_unread",)
+        assert mail(header, content.format(two), html).document.text != first.document.text
+        assert mail(header, content.format(one), html, "Other").document.text != first.document.text
+        again = mail(header, content.format(one.replace("\n", "\r\n")), html, number=2)
+        assert again.document.text == first.document.text
+        assert first.document.text != mail("X: y", "", html).document.text
 
 
 def test_the_order_of_attachments_and_signatures_of_a_message_do_not_count(html: HtmlProcesses) -> None:
@@ -226,9 +226,8 @@ def test_of_a_message_with_words_attachments_are_not_missed(html: HtmlProcesses)
     assert mail("Content-Type: multipart/mixed; boundary=b", content, html).degraded == ()
 
 
-@pytest.mark.parametrize(
-    ("header", "kind", "label"),
-    [
+def test_headers_say_what_programs_mean() -> None:
+    for header, kind, label in [
         (b"Content-Type: text/html;charset=utf-8", "text/html", "utf-8"),
         (b"content-type : TEXT/HTML; x=y; Charset = 'koi8-r'", "text/html", "koi8-r"),
         (b"Content-Type: text/plain; charset*=us-ascii'en'utf-8", "text/plain", "utf-8"),
@@ -236,11 +235,9 @@ def test_of_a_message_with_words_attachments_are_not_missed(html: HtmlProcesses)
         (b"Content-Type:", "text/plain", ""),
         (b"Content-Type: application; x=y", "application/octet-stream", ""),
         (b"Content-Type: text/plain\r\n ;charset=utf-8\r\nContent-Type: text/html", "text/plain", "utf-8"),
-    ],
-)
-def test_headers_say_what_programs_mean(header: bytes, kind: str, label: str) -> None:
-    head = read_head(header)
-    assert (head.kind, head.label) == (kind, label)
+    ]:
+        head = read_head(header)
+        assert (head.kind, head.label) == (kind, label)
 
 
 def test_a_large_attachment_costs_no_time() -> None:

@@ -5,7 +5,6 @@ import email
 import quopri
 from base64 import b64encode, encodebytes, urlsafe_b64encode
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,9 +21,8 @@ UUENCODED = b"".join(binascii.b2a_uu(TEXT[at : at + 45]) for at in range(0, len(
 FOOTER = b"\n_______________\nlist mailing list\nhttps://lists.example/info\n"
 
 
-@pytest.mark.parametrize(
-    ("value", "encoding"),
-    [
+def test_an_encoding_is_known_under_each_name_that_is_sent() -> None:
+    for value, encoding in [
         (b"base64 ", "base64"),
         (b"base64;", "base64"),
         (b"base64 (x)", "base64"),
@@ -38,15 +36,12 @@ FOOTER = b"\n_______________\nlist mailing list\nhttps://lists.example/info\n"
         (b"7bit", ""),
         (b"unknown", ""),
         (b"", ""),
-    ],
-)
-def test_an_encoding_is_known_under_each_name_that_is_sent(value: bytes, encoding: str) -> None:
-    assert read_head(b"Subject: x\r\nContent-Transfer-Encoding: " + value + b"\r\nX: y").encoding == encoding
+    ]:
+        assert read_head(b"Subject: x\r\nContent-Transfer-Encoding: " + value + b"\r\nX: y").encoding == encoding
 
 
-@pytest.mark.parametrize(
-    ("content", "encoding"),
-    [
+def test_a_text_is_decoded() -> None:
+    for content, encoding in [
         (ENCODED, "base64"),
         (ENCODED.replace(b"\n", b"\r\n"), "base64"),
         (ENCODED.replace(b"\n", b" \t\n\n"), "base64"),
@@ -61,15 +56,12 @@ def test_an_encoding_is_known_under_each_name_that_is_sent(value: bytes, encodin
         (b"begin 644 a.txt\n" + UUENCODED + b"`\nend\n", "uuencode"),
         (b"text\n\nbegin 644 a.txt\n" + UUENCODED + b"end\n", "uuencode"),
         (TEXT, ""),
-    ],
-)
-def test_a_text_is_decoded(content: bytes, encoding: str) -> None:
-    assert decode_text(content, encoding) == (TEXT, False)
+    ]:
+        assert decode_text(content, encoding) == (TEXT, False)
 
 
-@pytest.mark.parametrize(
-    ("content", "encoding", "text"),
-    [
+def test_a_text_that_is_encoded_otherwise_than_said_is_repaired() -> None:
+    for content, encoding, text in [
         (ENCODED, "", TEXT),
         (ENCODED.replace(b"\n", b"\r\n"), "", TEXT),
         (QUOTED, "", TEXT),
@@ -84,26 +76,21 @@ def test_a_text_is_decoded(content: bytes, encoding: str) -> None:
         (b"> " + ENCODED.strip().replace(b"\n", b"\n> "), "base64", TEXT),
         (b"This is it:\n" + ENCODED, "base64", TEXT + b"\nThis is it:"),
         (b"** junk **\n" + ENCODED, "base64", TEXT + b"\n** junk **"),
-    ],
-)
-def test_a_text_that_is_encoded_otherwise_than_said_is_repaired(content: bytes, encoding: str, text: bytes) -> None:
-    found = decode_text(content, encoding)
-    assert found.is_repaired
-    assert found.content == text
+    ]:
+        found = decode_text(content, encoding)
+        assert found.is_repaired
+        assert found.content == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_texts_that_only_look_encoded_stay_as_they_are() -> None:
+    for text in [
         b"See https://a.example/?id=20&name=AB for more = and so on.\n",
         b"a=b\nc=3D\nBerlin=C3\n",
         b"A" * 70 + b"\n",
         b"one word\n",
         b"",
-    ],
-)
-def test_texts_that_only_look_encoded_stay_as_they_are(text: bytes) -> None:
-    assert decode_text(text, "") == (text, False)
+    ]:
+        assert decode_text(text, "") == (text, False)
 
 
 @given(st.binary(max_size=2_000), st.sampled_from(["base64", "quoted-printable", "uuencode", ""]))

@@ -2,8 +2,6 @@
 
 from itertools import permutations
 
-import pytest
-
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.schemas.alerts.silence import Silence
 from nearstream.schemas.documents.document import from_milliseconds
@@ -58,30 +56,25 @@ def test_alerts_have_a_bound() -> None:
     assert alarms.is_storm("news", "f3")
 
 
-@pytest.mark.parametrize(
-    ("until_ms", "began_ms", "now_ms", "is_silent"),
-    [
+def test_an_alert_is_silent_until_it_ends_or_for_a_while() -> None:
+    for until_ms, began_ms, now_ms, is_silent in [
         (None, NOW_MS - 1, NOW_MS + 10**9, True),  # seen, as long as it lasts
         (None, NOW_MS + 1, NOW_MS + 2, False),  # another storm of the family
         (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 999, True),
         (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 1_000, False),
-    ],
-)
-def test_an_alert_is_silent_until_it_ends_or_for_a_while(
-    until_ms: int | None, began_ms: int, now_ms: int, is_silent: bool
-) -> None:
-    alarms, began = Alarms(), alert("f", since_ms=began_ms)
-    said = Silence(
-        collection="news",
-        name="duplicate_storm",
-        subject="f",
-        since=from_milliseconds(NOW_MS),
-        until=None if until_ms is None else from_milliseconds(until_ms),
-    )
-    alarms.silence(b"news/duplicate_storm/f", said)
-    assert alarms.silences([began, alert("other")], now_ms) == ((said,) if is_silent else ())
-    alarms.silence(b"news/duplicate_storm/f", None)
-    assert alarms.silences([began], now_ms) == ()
+    ]:
+        alarms, began = Alarms(), alert("f", since_ms=began_ms)
+        said = Silence(
+            collection="news",
+            name="duplicate_storm",
+            subject="f",
+            since=from_milliseconds(NOW_MS),
+            until=None if until_ms is None else from_milliseconds(until_ms),
+        )
+        alarms.silence(b"news/duplicate_storm/f", said)
+        assert alarms.silences([began, alert("other")], now_ms) == ((said,) if is_silent else ())
+        alarms.silence(b"news/duplicate_storm/f", None)
+        assert alarms.silences([began], now_ms) == ()
 
 
 def test_the_number_of_silences_is_bounded() -> None:

@@ -36,13 +36,13 @@ def test_the_rate_is_that_of_whole_slots() -> None:
     assert rates.per_second(NOW) == 3.0
 
 
-@pytest.mark.parametrize("milliseconds", [0, 1, 7, 150, 90_000, 86_400_000])
-def test_a_quantile_is_off_by_less_than_a_tenth(milliseconds: int) -> None:
-    rates = Rates()
-    for _ in range(99):
-        rates.add("unique", NOW, milliseconds)
-    rates.add("unique", NOW, 10_000_000_000)
-    half, most = rates.ages(NOW, 0.5, 0.999)
-    assert half == pytest.approx(milliseconds / 1000, rel=0.1)
-    assert most == pytest.approx(10_000_000, rel=0.1)
-    assert Rates().ages(NOW, 0.5) == [None]
+def test_a_quantile_is_off_by_less_than_a_tenth() -> None:
+    for milliseconds in [0, 1, 7, 150, 90_000, 86_400_000]:
+        rates = Rates()
+        for _ in range(99):
+            rates.add("unique", NOW, milliseconds)
+        rates.add("unique", NOW, 10_000_000_000)
+        half, most = rates.ages(NOW, 0.5, 0.999)
+        assert half == pytest.approx(milliseconds / 1000, rel=0.1)
+        assert most == pytest.approx(10_000_000, rel=0.1)
+        assert Rates().ages(NOW, 0.5) == [None]
