@@ -53,7 +53,7 @@ async def redis_index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
     await index.close()
 
 
-@pytest.fixture(params=["memory", "redis of one slot", "redis of four slots"])
+@pytest.fixture(params=["memory", "redis of four slots"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
     """Return a function that makes empty stores. The test runs once with each kind."""
     opened: list[RedisIndex] = []
@@ -66,7 +66,7 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
             address,
             namespace=f"{address.namespace}-{len(opened)}",
             limits=replace(limits, documents=LIMITS.documents),
-            slots=1 if "one" in request.param else PARTITIONS,
+            slots=PARTITIONS,
         )
         opened.append(await RedisIndex.open(own, partitions=PARTITIONS, may_create=True))
         return opened[-1].store()

@@ -15,8 +15,8 @@ from nearstream.schemas.topics.codec import decode_event, decode_signature
 from nearstream.schemas.topics.table import SIGNATURES, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams import native
 from nearstream.streams.matching.arriving import pack_keys
-from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
 from nearstream.streams.store.registration import Removal
@@ -116,7 +116,7 @@ async def _is_half(entry: Entry, store: Store) -> bool:
         while True:
             with suppress(IndexUnavailableError):
                 (found,) = await store.peek([entry])
-                held = b"".join(keys_that_hold(found, entry.number, entry.number, ANY_KIND))
+                held = b"".join(native.keys_that_hold(found, entry.number, entry.number, ANY_KIND))
                 return len(held) < len(entry.keys)
 
 
