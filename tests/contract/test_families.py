@@ -83,7 +83,7 @@ async def test_an_unchanged_record_has_the_family_of_its_state(make: Make) -> No
         assert {verdict(each).family.id for each in found} == {verdict(found[0]).family.id}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_families_do_not_depend_on_the_size_of_a_batch(make: Make, seed: int) -> None:
     """A state that is superseded in a batch is alive to those before its successor, as it is in smaller batches."""
     batch = arrivals([each for each in real_traffic(Random(seed), 80, 25) if isinstance(each, Signature)])
@@ -123,7 +123,7 @@ async def test_a_storm_fills_no_bucket(make: Make) -> None:
     store = await make(SMALL)
     one, random, found = matcher(store), Random(2), list[Matched]()
     bodies = Counter[int]()
-    for number in range(240):
+    for number in range(120):
         body = random.randrange(8)
         text = prose(body) if body not in bodies or random.random() < 0.2 else edited(prose(body), number)
         bodies[body] += 1
@@ -176,7 +176,7 @@ async def race(store: Store, signatures: Sequence[Signature], random: Random, la
     return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 async def test_racing_copies_end_in_one_family(make: Make, seed: int) -> None:
     random, store = Random(seed), await make(FOR_EVER)
     texts = [
@@ -223,7 +223,7 @@ async def test_a_removed_founder_loses_nobody(make: Make, seed: int, exact: bool
     random = Random(seed)
     store, time = at_time(await make(FOUR_HOURS), START_MS)
     one, living = matcher(store), dict[str, Matched]()
-    for minute in range(400):
+    for minute in range(300):
         time.now_ms = START_MS + minute * MINUTE_MS
         living = {name: found for name, found in living.items() if minute - int(name[1:]) < 230}
         if living and random.random() < 0.3:
@@ -280,8 +280,8 @@ async def test_an_updated_representative_loses_nobody(store: Store) -> None:
     assert verdict(after).family.ordinal == 11
 
 
-@pytest.mark.parametrize("size", [1, 3, 32])
-@pytest.mark.parametrize("copies", [0, 2, 3])
+@pytest.mark.parametrize("size", [1, 32])
+@pytest.mark.parametrize("copies", [0, 3])
 async def test_a_founder_updated_in_the_batch_of_its_copies_loses_nobody(store: Store, copies: int, size: int) -> None:
     mails, one, told = campaign(9), matcher(store), list[Matched]()
     update = signed(mails[0].id, prose(9), 60)
@@ -379,7 +379,7 @@ async def test_members_repeat_no_relation_between_two_families(store: Store) -> 
 
 
 async def test_the_former_state_of_a_lineage_always_has_its_event(store: Store) -> None:
-    states = [signed(f"s{step}", edited(BODY, step, 60), step, lineage="page") for step in range(6)]
+    states = [signed(f"s{step}", edited(BODY, step, 60), step, lineage="page") for step in range(3)]
     found = await one_by_one(matcher(store), states)
     for step, each in enumerate(found[1:], 1):
         assert f"s{step - 1}" in {event.older.id for event in pair_events([each])}

@@ -21,10 +21,10 @@ from tests.contract.conftest import PARTITIONS
 from tests.support.filing import OTHER, Filing, near
 
 
-@pytest.fixture(params=[1, PARTITIONS])
-async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncIterator[RedisIndex]:
-    """Return an index of one slot, then one of a slot for each partition."""
-    own = replace(address, slots=request.param)
+@pytest.fixture
+async def index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
+    """Return an index of a slot for each partition."""
+    own = replace(address, slots=PARTITIONS)
     index = await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)
     yield index
     await index.close()

@@ -46,9 +46,9 @@ async def client(address: IndexAddress) -> AsyncIterator[Redis]:
     await connected.aclose()
 
 
-@pytest.fixture(params=[1, PARTITIONS], ids=["one slot", "four slots"])
-def place(request: pytest.FixtureRequest, address: IndexAddress) -> IndexAddress:
-    return replace(address, slots=request.param)
+@pytest.fixture
+def place(address: IndexAddress) -> IndexAddress:
+    return replace(address, slots=PARTITIONS)
 
 
 async def begun(place: IndexAddress, lease_seconds: float = 30) -> IndexRebuild:

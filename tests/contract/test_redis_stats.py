@@ -77,10 +77,10 @@ class Feeding:
         return Position(partition, self._offsets[partition] - 1)
 
 
-@pytest.fixture(params=[1, 4], ids=["one slot", "four slots"])
-async def feeding(address: IndexAddress, request: pytest.FixtureRequest) -> AsyncIterator[Feeding]:
-    """Return an empty index of one slot, or of as many as there are partitions."""
-    index = await RedisIndex.open(replace(address, slots=request.param), partitions=PARTITIONS, may_create=True)
+@pytest.fixture
+async def feeding(address: IndexAddress) -> AsyncIterator[Feeding]:
+    """Return an empty index of as many slots as there are partitions."""
+    index = await RedisIndex.open(replace(address, slots=PARTITIONS), partitions=PARTITIONS, may_create=True)
     yield Feeding(index)
     await index.close()
 

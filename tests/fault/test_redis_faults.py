@@ -15,8 +15,8 @@ from nearstream.schemas.topics.codec import decode_event, decode_signature
 from nearstream.schemas.topics.table import SIGNATURES, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams import native
 from nearstream.streams.matching.arriving import pack_keys
+from nearstream.streams.native import native
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
 from nearstream.streams.store.registration import Removal

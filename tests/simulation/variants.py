@@ -10,7 +10,7 @@ from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.lane import Lane, Patience
 from nearstream.streams.matching.protocol.meeting import Meeting
 from nearstream.streams.matching.protocol.picking import representative_of
-from nearstream.streams.matching.protocol.tally import keys_that_hold
+from nearstream.streams.native import native
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Leave, Proposal
 from nearstream.streams.store.part import Part
@@ -73,7 +73,7 @@ class CopiesCrowd(Lane):
 
     @staticmethod
     def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
-        return b"".join(keys_that_hold(case.found, representative, case.number, BAND + ANCHOR))
+        return b"".join(native.keys_that_hold(case.found, representative, case.number, BAND + ANCHOR))
 
 
 class TwinsAreFree(Lane):
