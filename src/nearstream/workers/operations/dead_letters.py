@@ -255,7 +255,10 @@ async def count(
         SettingsError: The topic does not exist.
     """
     counts: dict[str, ReasonCount] = {}
-    async with consumer(settings, wait_seconds) as client, admin(settings, wait_seconds) as admin_client:
+    async with (
+        consumer(settings, wait_seconds, fetch_wait_ms=1) as client,
+        admin(settings, wait_seconds) as admin_client,
+    ):
         found = await ranges(settings, client, since_ms, wait_seconds)
         logs = await _decided_if_allowed(admin_client, settings, [offsets.tp for offsets in found])
         async for record, dead_letter in _selected(client, found, reason, progress):
@@ -274,7 +277,7 @@ async def each(
 
     Args and errors are as of `count`, and records as of `read`.
     """
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         found = await ranges(settings, client, since_ms, wait_seconds)
         async with aclosing(_selected(client, found, reason, progress)) as selected:
             async for record, dead_letter in selected:
@@ -316,7 +319,7 @@ async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredD
         KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The topic does not exist.
     """
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         for offsets in await ranges(settings, client, 0, wait_seconds):
             async for _, dead_letter in read(client, offsets):
                 if dead_letter and dead_letter.dead_id == dead_id:
@@ -339,7 +342,7 @@ async def explain_missing(settings: Settings, tp: TopicPartition, offset: int, w
         return "the topic does not exist"
     if tp.partition not in numbers:
         return f"the topic has {len(numbers)} partitions, counted from 0"
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         begin, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
     if offset >= end:
         return f"the partition has no such offset, it ends at {end}"

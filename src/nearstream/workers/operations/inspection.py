@@ -160,7 +160,7 @@ async def record_at(
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         return await kafka_records.record_at(client, TopicPartition(topic, partition), offset)
 
 
@@ -178,7 +178,7 @@ async def newest_of_key(
     """
     tps = await partitions(settings, [topic], wait_seconds)
     tp = tps[partition_of(key, len(tps))]
-    async with consumer(settings, wait_seconds) as client:
+    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         first, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
         progress = Progress("searched", end - first, quiet or end - first < NOTABLE_SEARCH)
         found, block = None, FIRST_BLOCK

@@ -206,7 +206,7 @@ class _Clients:
 @asynccontextmanager
 async def _connect(settings: Settings, wait_seconds: float) -> AsyncIterator[_Clients]:
     async with (
-        consumer(settings, wait_seconds) as dead_letter_client,
+        consumer(settings, wait_seconds, fetch_wait_ms=1) as dead_letter_client,
         consumer(settings, wait_seconds, fetch_bytes=_RECORD_BYTES, fetch_wait_ms=1) as original_client,
         admin(settings, wait_seconds) as admin_client,
     ):
