@@ -15,6 +15,8 @@ from tests.devstack.server import free_ports
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed
 from tests.support.forking import write_program
 
+pytestmark = pytest.mark.foreign
+
 ROOT = Path(__file__).parents[2]
 # Other pages have commands that need Docker, or promtool, which `test_prometheus.py` runs.
 PAGES = ("api", "crawler", "double-blind", "live", "mail", "operations", "relations")
@@ -36,7 +38,7 @@ SERVERS = "nearstream worker &\nnearstream serve &\nready\n"
 # What the index knows before the commands of a page run. The other side of a double-blind check has a manuscript.
 KNOWN = {
     "api": "nearstream worker &\nnearstream produce crawl.warc.gz mail.eml\n"
-    "until nearstream inspect '<12@a.example>' && nearstream inspect https://a.example/flood; do sleep 0.5; done\n",
+    "until nearstream show '<12@a.example>' && nearstream show https://a.example/flood; do sleep 0.5; done\n",
     "double-blind": "nearstream produce manuscripts/0.txt\n"
     "until nearstream check manuscripts/0.txt; do sleep 0.2; done\n",
 }
@@ -47,7 +49,7 @@ STORED = """\
 nearstream topics create
 nearstream worker &
 nearstream produce documents.jsonl saved-pages.jsonl --quiet
-until nearstream inspect https://a.example/2; do sleep 0.5; done
+until nearstream show https://a.example/2; do sleep 0.5; done
 """
 NAME = r"NEARSTREAM_(TOPIC_PREFIX|GROUP|NAMESPACE)=(?:nearstream)?"
 WORKING = """\

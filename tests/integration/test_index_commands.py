@@ -211,29 +211,6 @@ async def test_collections_are_spread_over_slots(kafka: str, redis_url: str, tmp
         assert await disagreement(deployment) == {}
 
 
-async def test_an_index_moves_to_more_slots_while_its_workers_run(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as old:
-        new = old.changed(namespace=f"{old.settings.namespace}-wide", index_slots="4")
-        with old.worker():
-            await old.send(old.examples(LINES[:60]))
-            await old.drained()
-            before = len(await old.events())
-            done = new.run("rebuild", "--quiet")
-            assert (done.returncode, done.stdout) == (0, b"admitted 60, removed 0, skipped 0\n")
-            assert len(await old.events()) == before
-            await old.send(old.examples(LINES[60:90]))
-            await old.drained()
-        with new.worker():
-            await new.send(new.examples(LINES[90:120]))
-            await new.drained()
-            await until(lambda: _is_told(new))
-
-
-async def _is_told(deployment: LocalDeployment) -> bool:
-    """Return whether the results agree with the oracle, apart from what both indexes have decided."""
-    return (await disagreement(deployment)).keys() <= {"differing values", "doubled ordinals"}
-
-
 async def test_slots_lie_on_the_nodes_of_a_cluster(kafka: str, nodes: list[LocalServer], tmp_path: Path) -> None:
     url = f"redis+cluster://{nodes[0].address}"
     async with deployed(kafka, url, tmp_path, index_slots="4") as deployment:

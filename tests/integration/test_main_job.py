@@ -8,9 +8,7 @@ import json
 import random
 from pathlib import Path
 
-from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.table import DOCUMENTS, RELATION_TOPICS, SIGNATURES
-from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.topics.table import SIGNATURES
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.fault.agreement import disagreement
@@ -36,26 +34,6 @@ async def test_a_worker_that_is_asked_for_no_verdicts_sends_none(kafka: str, red
             await deployment.drained()
         assert await deployment.verdicts() == []
         assert len(await deployment.events()) == 1
-
-
-async def test_a_removed_document_is_retracted_and_never_named_again(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.topic(DOCUMENTS)
-        with deployment.worker():
-            await deployment.send([deployment.document(name, TEXTS[0]) for name in ("a", "b")])
-            await deployment.drained()
-            await deployment.send([ProducerRecord(topic, b"a", None, []), ProducerRecord(topic, b"unknown", None, [])])
-            await deployment.drained()
-            await deployment.send([deployment.document("c", TEXTS[0])])
-            await deployment.drained()
-        events = await deployment.events()
-        retractions = [event for event in events if isinstance(event, Retraction)]
-        assert [event.document_id for event in retractions] == ["a"] * len(RELATION_TOPICS)
-        assert len(ids(list(retractions))) == 1
-        pairs = {(event.newer.id, event.older.id) for event in events if not isinstance(event, Retraction)}
-        assert pairs == {("b", "a"), ("c", "b")}
 
 
 async def test_many_large_documents_at_once_are_delivered(kafka: str, redis_url: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
 from nearstream.schemas.labels.decision import Decision
@@ -15,6 +16,8 @@ from nearstream.streams.ingest.lineage import canonical_url
 from tests.devstack.server import free_ports
 from tests.support.crawled_site import ARTICLES, CHANGED, MIRRORS, NOTES, PAGES, SESSIONS, Site, served
 from tests.support.deployment import LocalDeployment, deployed, until
+
+pytestmark = pytest.mark.foreign
 
 SPIDER = Path(__file__).parents[1] / "support" / "spider.py"
 

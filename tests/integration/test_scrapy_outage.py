@@ -17,6 +17,8 @@ from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.server import LocalServer, free_ports
 from tests.support.deployment import LocalDeployment, deployed, until
 
+pytestmark = pytest.mark.foreign
+
 PAGES, BEFORE = 40, 10
 SPIDER = """
 import sys

@@ -20,18 +20,12 @@ SCHEME = preset(DEFAULT_LABEL, KEY)
 SEEN = datetime(2026, 3, 2, 8, tzinfo=UTC)
 LETTERS = {  # the first and the last code point of the letters that texts are made of
     "latin": (0x61, 0x7A),
-    "cyrillic": (0x430, 0x44F),
-    "greek": (0x3B1, 0x3C9),
     "arabic": (0x628, 0x63A),
-    "hebrew": (0x5D0, 0x5EA),
-    "devanagari": (0x915, 0x939),
     "hangul": (0xAC00, 0xD7A3),
     "chinese": (0x4E00, 0x9FA5),
-    "japanese": (0x3041, 0x3093),
     "thai": (0xE01, 0xE2E),
-    "khmer": (0x1780, 0x17A2),
 }
-SPACELESS = ("chinese", "japanese", "thai", "khmer")
+SPACELESS = ("chinese", "thai")
 
 
 def text(script: str, seed: int, letters: int = 600) -> str:
