@@ -224,7 +224,7 @@ async def test_a_look_up_counts_what_is_shared_by_kind(make: Make) -> None:
     kinds = {each.earlier.id: (each.match.by_digest, each.match.by_lineage) for each in result.candidates}
     assert kinds == {"a": (True, True), "b": (False, False), "c": (False, True)}
     first = result.candidates[0]
-    assert (first.match.bands, first.match.anchors) == (25, first.anchor_count)
+    assert (first.match.bands, first.match.anchors) == (4, first.anchor_count)
     passage = next(each for each in result.candidates if each.earlier.id == "b")
     assert 0 < passage.match.anchors <= passage.anchor_count < first.anchor_count
 

@@ -28,7 +28,7 @@ from tests.support.collisions import colliding_blocks, thue_morse
 from tests.support.made_up import words
 
 KEY = HashKey.public()
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 SIGNER = Signer(SCHEME, KEY)
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 SHINGLE_WORDS = 5
@@ -61,7 +61,7 @@ async def test_f18_what_is_alike_without_end_costs_no_more(tmp_path: Path, count
 
 async def _matcher(server: LocalServer, namespace: str) -> tuple[Matcher, RedisIndex]:
     given = {"NEARSTREAM_REDIS": f"redis://{server.address}/0", "NEARSTREAM_NAMESPACE": namespace}
-    deployment = Deployment.of(replace(load(given | {"NEARSTREAM_SCHEME": "standard"}), retention_seconds=0))
+    deployment = Deployment.of(replace(load(given | {"NEARSTREAM_SCHEME": "fine"}), retention_seconds=0))
     index = await RedisIndex.open(deployment.index_address(), partitions=1, may_create=True)
     return deployment.matcher(index.store()), index
 

@@ -112,7 +112,7 @@ async def test_s13_equal_documents_in_two_collections_do_not_meet() -> None:
     events = [outcome.events async for outcome in job.outcomes(items)]
     assert [len(each) for each in events] == [0, 0, 1]
     key = HashKey.public()
-    scheme = preset("standard", key)
+    scheme = preset("fine", key)
     one, two = (
         scheme.keys(Signer(scheme, key).sign(Document(id="a", text=prose(1), collection=name, observed_at=TIME)), key)
         for name in ("one", "two")
@@ -132,7 +132,7 @@ async def test_s14_a_foreign_signature_is_bounded() -> None:
     """
     text, key = prose(1), HashKey.from_secret(b"another")
     document = Document(id="foreign", text=text, collection="news", observed_at=TIME)
-    foreign = Signer(preset("standard", key), key).sign(document)
+    foreign = Signer(preset("fine", key), key).sign(document)
     mine = signed("mine", text)
     lying = msgspec.structs.replace(foreign, scheme=mine.scheme)
     match = matching()

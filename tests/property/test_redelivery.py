@@ -23,7 +23,7 @@ from tests.fault.corpus import corpus
 from tests.support.stores import parts_store
 
 KEY = HashKey.public()
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 PARTITIONS = 3
 FOR_EVER = IndexLimits(retention_seconds=0)
 ALL_PAIRS = IndexLimits(retention_seconds=0, events_per_family=0)

@@ -90,7 +90,7 @@ def content(words: str) -> str:
 
 @pytest.mark.parametrize("seed", range(STREAMS))
 async def test_text_that_is_nowhere_else_is_never_redundant(seed: int) -> None:
-    draw, scheme = Random(seed), preset("letters", KEY)
+    draw, scheme = Random(seed), preset("fine", KEY)
     signer, matcher = Signer(scheme, KEY), Matcher(local_store(), scheme, KEY)
     frame = text(draw)[:60]
     earlier = [text(draw), text(draw), frame + text(draw) + frame]

@@ -1,4 +1,4 @@
-"""Texts of a made-up language, signed under the standard scheme."""
+"""Texts of a made-up language, signed under the default scheme."""
 
 from datetime import UTC, datetime
 from random import Random
@@ -6,11 +6,11 @@ from random import Random
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 
 KEY = HashKey.public()
-STANDARD = preset("standard", KEY)
+STANDARD = preset(DEFAULT_LABEL, KEY)
 SIGNER = Signer(STANDARD, KEY)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 _LANGUAGE = Random(7)

@@ -28,7 +28,7 @@ from nearstream.workers.pipeline.match import Matching, SignatureTopic
 KEY = HashKey.public()
 
 
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 
 
 SIGNER = Signer(SCHEME, KEY)

@@ -12,7 +12,7 @@ from nearstream.workers.pipeline.sign import Signing
 KEY = HashKey.public()
 
 
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 
 
 TIMESTAMP_MS = 1_772_439_300_000

@@ -7,7 +7,6 @@ from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.notices import Split, split_notices
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.plain_words import plain_words
 
 WITHOUT_NOTICES: Final = "mail/2"
@@ -30,11 +29,9 @@ def own_text(text: str, rules: TextRules) -> Split:
 
 def plain_text(text: str, rules: TextRules) -> str:
     """Return a text or a part of it in its plain spelling, masked."""
-    if rules.spelling == "plain/2":
+    if rules.spelling:
         # Python has another lower case of this letter at the end of a word.
         text = plain_words(text, rules).replace("\u03a3", "\u03c3")
-    elif rules.spelling:
-        text = plain_letters(text)
     return mask_personal(text, rules) if rules.masks else text
 
 

@@ -193,15 +193,11 @@ def is_mail(signature: Signature) -> bool:
     return signature.source == MAIL_SOURCE
 
 
-def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty | None:
+def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty:
     """Return how much of a document is new, beside the documents that it was compared with.
 
     The best one of these comes first.
-
-    None: the scheme has no LD signatures, so that only equal texts are known.
     """
-    if not newcomer.rate and not any(each.is_exact for each in compared[:1]):
-        return None
     covers = cover(newcomer, [each.candidate.earlier for each in compared])
     sources = [
         Source(each.candidate.earlier, covered, each.is_common_text)

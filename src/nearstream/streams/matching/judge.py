@@ -168,15 +168,14 @@ class Documents:
         return Decision(founder, tuple(pairs[:PAIRS_CAP]), case.full_buckets > 0, case.cut)
 
     def _sent(self, related: Sequence[Compared], former: Compared | None, founder: int, known: Known) -> Iterator[int]:
-        most, told = self._rules.limits.events_per_family, Counter[int]()
+        every_pair, told = not self._rules.limits.events_per_family, set[int]()
         for each in sorted(related, key=lambda each: each is not former):
             if each.relation not in self._rules.relations or each.is_common_text:
                 continue
             family = _family_of(each, founder, known)
-            limit = min(most, 1) if family == founder else most
-            if each is not former and limit and told[family] >= limit:
+            if each is not former and family in told and not every_pair:
                 continue
-            told[family] += 1
+            told.add(family)
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:

@@ -11,7 +11,6 @@ from nearstream.streams.relations.rules import (
     SAME_LINEAGE,
     SHARED_PASSAGE,
     SIGNS,
-    SKETCH_RESEMBLANCE,
     TOO_SHORT,
     Clauses,
     Rule,
@@ -86,8 +85,6 @@ def conditions(estimate: Estimate, thresholds: Thresholds) -> tuple[Condition, .
         Condition(SAME_LINEAGE, (), estimate.same_lineage),
         Condition(TOO_SHORT, (), estimate.is_short),
     )
-    if not estimate.rate:
-        return (*first, _condition(SKETCH_RESEMBLANCE, SKETCH_RESEMBLANCE.clauses, estimate, thresholds))
     return (*first, *(_condition(rule, rule.clauses, estimate, thresholds) for rule in RULES))
 
 
@@ -96,8 +93,6 @@ def nearest(estimate: Estimate, thresholds: Thresholds) -> Condition:
 
     A rule after `no_common_text` is tried only if that does not hold, so it also needs common text.
     """
-    if not estimate.rate:
-        return _condition(SKETCH_RESEMBLANCE, SKETCH_RESEMBLANCE.clauses, estimate, thresholds)
     common_text, after = SHARED_PASSAGE.clauses, RULES.index(NO_COMMON_TEXT)
     candidates = [
         _condition(rule, rule.clauses if place < after else (*common_text, *rule.clauses), estimate, thresholds)

@@ -134,8 +134,6 @@ def describe(pair: Related, family: str | UnsetType = UNSET) -> PairEvent:
 def evidence(pair: Related) -> Evidence:
     """Build the evidence of an event, with shares rounded to 4 decimals."""
     estimate = pair.estimate
-    if not estimate.rate:
-        return Evidence(keys=pair.keys, resemblance=resemblance(estimate))
     symbols = pair.newer_first(estimate.symbols_shorter, estimate.symbols_longer)
     containment = pair.newer_first(estimate.containment_shorter.value, estimate.containment_longer.value)
     return Evidence(
@@ -173,10 +171,8 @@ def resemblance(estimate: Estimate) -> Interval:
     return Interval(*(round(bound, _DECIMALS) for bound in (share.value, share.low, share.high)))
 
 
-def distance(estimate: Estimate) -> Distance | UnsetType:
-    """Return the edit distance of two documents as messages contain it, if they have LD signatures."""
-    if not estimate.rate:
-        return UNSET
+def distance(estimate: Estimate) -> Distance:
+    """Return the edit distance of two documents as messages contain it."""
     value = estimate.changed_characters
     return Distance(value, round(estimate.low), max(value, round(estimate.high)))
 
@@ -259,23 +255,18 @@ def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by n
     return {"inner": pair.verdict.inner, "place": segment.longer if segment else None}
 
 
-def changed_characters(pair: Related) -> tuple[int, int] | None:
-    """Return how many characters were added and removed, if both documents have LD signatures.
+def changed_characters(pair: Related) -> tuple[int, int]:
+    """Return how many characters were added and removed.
 
     Both numbers are exact where text was only inserted or only deleted. One replaced character is added and removed.
     """
-    if not pair.estimate.rate:
-        return None
     distance, grown = pair.estimate.changed_characters, pair.newer.characters - pair.older.characters
     return (distance + grown + 1) // 2, (distance - grown + 1) // 2
 
 
 def _changes(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
     """Return the added and removed characters, and where text was added."""
-    changed = changed_characters(pair)
-    if changed is None:
-        return {}
-    added, removed = changed
+    added, removed = changed_characters(pair)
     spans, omitted = _new_spans(pair) if added else ((), 0)
     return {
         "added": added,

@@ -132,16 +132,10 @@ SHARED_PASSAGE = Rule(
 RULES = (FEW_EDITS, SCATTERED_NOISE, NO_COMMON_TEXT, REORDERED, COVERED, SPREAD_EDITS, SHARED_PASSAGE)
 """The rules that numbers decide, in the order in which they are tried."""
 
-# Without LD symbols only the sketch decides.
-SKETCH_RESEMBLANCE = Rule(
-    "mean_resemblance", "near_duplicate", ((("mean_resemblance", ">=", "mean_resemblance_min"),),)
-)
-_SKETCH_UNRELATED = Rule("no_common_text", "unrelated", ((("mean_resemblance", "<", "mean_resemblance_min"),),))
-
 _CONSULTED = {
     rule: frozenset(name for earlier in RULES[: place + 1] for name in earlier.thresholds)
     for place, rule in enumerate(RULES)
-} | {rule: frozenset(rule.thresholds) for rule in (SKETCH_RESEMBLANCE, _SKETCH_UNRELATED)}
+}
 
 
 def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
@@ -149,9 +143,6 @@ def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
 
     Short texts, equal digests and lineage are not considered here.
     """
-    if not estimate.rate:
-        alike = estimate.mean_resemblance >= thresholds.mean_resemblance_min
-        return SKETCH_RESEMBLANCE if alike else _SKETCH_UNRELATED
     return next((rule for rule in RULES[:-1] if rule.holds(estimate, thresholds)), RULES[-1])
 
 
@@ -165,5 +156,5 @@ def consulted_thresholds(rule: Rule) -> frozenset[str]:
 
 def compared_fields(threshold: str) -> tuple[str, ...]:
     """Return the fields of an estimate that a threshold is compared with."""
-    comparisons = [each for rule in (*RULES, SKETCH_RESEMBLANCE) for clause in rule.clauses for each in clause]
+    comparisons = [each for rule in RULES for clause in rule.clauses for each in clause]
     return tuple(dict.fromkeys(number for number, _, name in comparisons if name == threshold))

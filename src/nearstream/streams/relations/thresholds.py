@@ -19,7 +19,6 @@ class Thresholds:
 
     Attributes:
         distance_ratio_max: Largest distance over the longer length of a near-duplicate.
-        mean_resemblance_min: Least resemblance of a near-duplicate, where there are no LD signatures.
         containment_min: Least share of the shorter text's shingles that the longer text has if it contains it.
         order_free_min: Common share of the shingles of either text below which two texts are unrelated.
         version_min: Least common share at which edits all over a text make a version.
@@ -42,7 +41,6 @@ class Thresholds:
     """
 
     distance_ratio_max: float = 0.15
-    mean_resemblance_min: float = 0.70
     containment_min: float = 0.70
     order_free_min: float = 0.09
     version_min: float = 0.25

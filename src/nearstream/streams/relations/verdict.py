@@ -178,7 +178,7 @@ def low_confidence_reasons(
         return ()
     reasons = {
         BELOW_MIN_LENGTH: min(text.shingles for text in texts) < SHINGLES_MIN,
-        "few_symbols": estimate.rate > 0 and estimate.symbols_shorter < _SYMBOLS_MIN,
+        "few_symbols": estimate.symbols_shorter < _SYMBOLS_MIN,
         NEAR_THRESHOLD: _is_near_threshold(estimate, rule, thresholds),
         "char_noise": estimate.scattered or rule is SCATTERED_NOISE,
         "long_text": estimate.longer_characters > _CHARACTERS_MAX,

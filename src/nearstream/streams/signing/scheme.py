@@ -5,7 +5,7 @@ become index keys.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -37,10 +37,6 @@ SPEC = 1  # raised when an algorithm changes, since a changed number changes the
 SMALL_KEY_BYTES = 8
 UNICODE = 14  # version of the tables that normal forms are made with
 MAX_BANDS = 255  # the index of a band is hashed as one byte
-# A former number of the index that every scheme name still hashes, since another hash would name another scheme.
-_FORMER_NUMBER = "sketch.kept_bits=8"
-# These numbers enter the name only if they are set, so that schemes without them keep the name they always had.
-_LATER = {"dense_below", "masks", "noise", "sampled", "signs", "spelling"}
 
 
 @dataclass(frozen=True)
@@ -67,8 +63,8 @@ class Scheme:
     key_fingerprint: str
     text: TextRules = field(default_factory=TextRules)
     sketch: SketchRules = field(default_factory=SketchRules)
-    ld: LdRules | None = field(default_factory=LdRules)
-    anchors: AnchorRules | None = field(default_factory=AnchorRules)
+    ld: LdRules = field(default_factory=LdRules)
+    anchors: AnchorRules = field(default_factory=AnchorRules)
     noise: NoiseRules | None = None
     sampled: SampledRules | None = None
     bands: BandRules = field(default_factory=BandRules)
@@ -94,7 +90,7 @@ class Scheme:
 
         Before that it has the label, the specification, the Unicode version and the fingerprint of the key.
         """
-        lines = "\n".join(sorted((*_lines(asdict(self)), _FORMER_NUMBER)))
+        lines = "\n".join(sorted(_lines(asdict(self))))
         digest = blake2b(lines.encode(), digest_size=4).hexdigest()
         return f"{self.label}-{self.spec}-u{self.unicode}-k{self.key_fingerprint}-{digest}"
 
@@ -179,53 +175,40 @@ class Scheme:
 
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
-_DENSE_LD = LdRules(rates=(4, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
-_FINE_LD = replace(_DENSE_LD, rates=(1, *_DENSE_LD.rates[1:]))
-_DENSE = {
-    "ld": _DENSE_LD,
-    "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
-    "sampled": SampledRules(),
-    "bands": BandRules(bands=4),
-}
+_FINE_LD = LdRules(rates=(1, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
-    "standard": {},
-    "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
-    "bands-only": {"ld": None, "anchors": None},
-    "dense": {"text": TextRules(spelling="plain/1", signs="signs/1"), **_DENSE},
-    "letters": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE},
-    "fine": {"text": TextRules(spelling="plain/2", signs="signs/1"), **_DENSE, "ld": _FINE_LD},
-    "noise": {"noise": NoiseRules()},
+    "fine": {
+        "text": TextRules(spelling="plain/2", signs="signs/1"),
+        "ld": _FINE_LD,
+        "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
+        "sampled": SampledRules(),
+        "bands": BandRules(bands=4),
+    },
     "mail": {
         "text": TextRules(spelling="plain/2", signs="signs/1", masks="mail/2"),
         "sketch": SketchRules(shingle_words=3),
         "anchors": AnchorRules(dense_below=400),
     },
+    "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
+    "noise": {"noise": NoiseRules()},
 }
 LABELS = tuple(_PRESETS)
 
 
-def preset(label: str, key: HashKey, bands: int | None = None, rows: int | None = None) -> Scheme:
+def preset(label: str, key: HashKey) -> Scheme:
     """Return the scheme of a preset for one key.
 
     Args:
-        label: `standard`, `dense` (`standard` with other keys, which find short and noisy texts), `letters` (`dense`,
-            with letters as each language reads them), `fine` (`letters`, with every window of a text below 512 bytes:
-            the default), `compact` (less than half the bytes), `bands-only` (exact and near-duplicates only), `noise`
-            (`standard` with keys that survive replaced characters) or `mail` (personalised copies are near-duplicates).
+        label: `fine` (the default, which finds short and noisy texts too), `mail` (personalised copies are
+            near-duplicates), `compact` (less than half the bytes) or `noise` (keys that survive replaced characters).
         key: The deployment's key. Only its fingerprint enters the scheme.
-        bands: Number of bands of every text, if not the preset's.
-        rows: Number of rows, if not the preset's.
 
     Raises:
-        ValueError: The label is unknown, or the sketch has too few slots for the bands.
+        ValueError: The label is unknown.
     """
     if label not in _PRESETS:
         raise ValueError(f"scheme: one of {', '.join(_PRESETS)} expected, not {label!r}")
-    scheme = Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
-    rules = scheme.bands if rows is None else replace(scheme.bands, rows=rows)
-    if bands is not None:
-        rules = replace(rules, bands=bands)
-    return replace(scheme, bands=rules)
+    return Scheme(label=label, key_fingerprint=key.fingerprint, **_PRESETS[label])
 
 
 def _sized(data: bytes) -> bytes:
@@ -240,7 +223,7 @@ def _lines(rules: Mapping[str, object], path: str = "") -> Iterator[str]:
     for name, value in rules.items():
         if isinstance(value, Mapping):
             yield from _lines(value, f"{path}{name}.")
-        elif name != "label" and (name not in _LATER or value):
+        elif name != "label":
             yield f"{path}{name}={value}"
 
 

@@ -14,8 +14,8 @@ _LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
 def invalid_field(
     signature: Signature,
     sketch: SketchRules,
-    ld: LdRules | None,
-    anchors: AnchorRules | None,
+    ld: LdRules,
+    anchors: AnchorRules,
     noise: NoiseRules | None,
     sampled: SampledRules | None,
 ) -> str:
@@ -30,14 +30,12 @@ def invalid_field(
     size = sketch.slots * sketch.bits // 8
     if len(signature.sketch) != size:
         return f"sketch: {size} bytes expected"
-    most = (anchors.max_anchors if anchors else 0) + (noise.max_keys if noise else 0)
+    most = anchors.max_anchors + (noise.max_keys if noise else 0)
     most += sampled.max_keys if sampled else 0
     return _invalid_ld(signature, ld) or _invalid_anchors(signature.anchors, most) or _invalid_sizes(signature)
 
 
-def _invalid_ld(signature: Signature, rules: LdRules | None) -> str:
-    if rules is None:
-        return "rate, ld, gaps: none expected" if signature.rate or signature.ld or signature.gaps else ""
+def _invalid_ld(signature: Signature, rules: LdRules) -> str:
     first = rules.first_rate(signature.n_bytes)
     rate = signature.rate
     if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:

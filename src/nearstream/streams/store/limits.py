@@ -65,8 +65,8 @@ class IndexLimits:
         candidates: Most candidates for one document. Digest and lineage matches do not count.
         retention_seconds: How long a document can be found. 0: for ever.
         documents: Live documents expected. This shapes the layout of the store and limits nothing.
-        events_per_family: Most events of a document with each other family. 0: families change
-            nothing, so each document enters all its buckets and every pair gets its event.
+        events_per_family: 1: a document has one event with each other family. 0, which only the oracle of the tests
+            asks for: families change nothing, so each document enters all its buckets and every pair gets its event.
         bands: Bands of a document in the scheme. This too shapes the layout of the store and limits nothing.
     """
 

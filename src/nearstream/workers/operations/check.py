@@ -75,6 +75,6 @@ async def _checked(
     told = replace(told, references=tuple(each for each in matches if each is not None))
     known = [each for one in (found, *referred) for each in one.related]
     new = novelty_of(asked[0].signature, known)
-    if new and item.text:
+    if item.text:
         new = novelty_in_text(new, item.text, deployment.scheme.text)
     return Checked(item.source, item.signature.id, told, item.text, new)

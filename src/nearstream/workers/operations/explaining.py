@@ -160,7 +160,7 @@ def _explained(
     if meeting and candidates is not None:
         meeting = replace(meeting, looked_up=len(candidates), is_candidate=own is not None)
     new, text = novelty_of(compared.newcomer.signature, [compared]), deployment.scheme.text
-    if new and later.text:
+    if later.text:
         new = novelty_in_text(new, later.text, text)
     exact = None
     if later.text and earlier.text:

@@ -20,7 +20,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.local import local_store
 
 KEY = HashKey.public()
-SCHEME = preset("dense", KEY)
+SCHEME = preset("fine", KEY)
 TEXT = " ".join(f"word{number} and then" for number in range(60))
 BULK_COUNT = 20
 

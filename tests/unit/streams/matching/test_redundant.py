@@ -16,7 +16,7 @@ from nearstream.streams.store.local import local_store
 from tests.support.made_up import NOON
 
 KEY = HashKey.public()
-LETTERS = preset("letters", KEY)
+LETTERS = preset("fine", KEY)
 BEFORE = "The harbour office will close its north gate on Tuesday because the crane"
 AFTER = "needs a new cable, and the lorries take the eastern ramp."
 # Both ways of each pair are other texts.

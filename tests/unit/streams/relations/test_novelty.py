@@ -14,7 +14,7 @@ from nearstream.streams.signing.signer import Signer
 from tests.reference.covering import cover as expected_cover
 from tests.support.made_up import KEY, sign, words
 
-DENSE = Signer(preset("dense", KEY), KEY)
+DENSE = Signer(preset("fine", KEY), KEY)
 
 
 def signed(text: Sequence[str], name: str = "new") -> Signature:

@@ -15,9 +15,7 @@ from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.rules import consulted_thresholds, decide
 from nearstream.streams.relations.thresholds import Thresholds, neighbours
 from nearstream.streams.relations.verdict import Verdict, relate
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
-from tests.support.made_up import KEY, sign, with_noise, words
+from tests.support.made_up import sign, with_noise, words
 
 
 def verdict(newer: list[str] | str, older: list[str] | str, thresholds: Thresholds = Thresholds()) -> Verdict:  # noqa: B008
@@ -185,7 +183,7 @@ def test_a_moved_threshold_changes_the_verdict() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("mean_resemblance_min", 1.01, r"mean_resemblance_min in \[0, 1\] expected, not 1.01"),
+        ("wide_spread", 1.01, r"wide_spread in \[0, 1\] expected, not 1.01"),
         ("order_gap", -0.1, "order_gap"),
         ("wide_spread", float("nan"), "wide_spread"),
         ("symbols_min", 0, "symbols_min"),
@@ -206,7 +204,7 @@ def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
         {name: value - standard[name] for name, value in asdict(each).items()}
         for each in neighbours(Thresholds(), every)
     ]
-    assert len(moved) == 32
+    assert len(moved) == 30
     assert len(neighbours(Thresholds(), frozenset({"order_gap", "symbols_min"}))) == 2
     assert all(sum(step != 0 for step in each.values()) == 1 for each in moved)
     assert {abs(round(each["order_free_min"], 3)) for each in moved} == {0, 0.02}
@@ -215,7 +213,7 @@ def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
 
 
 def test_neighbours_of_any_thresholds_are_valid() -> None:
-    tight = Thresholds(order_free_min=0.25, containment_min=0.25, mean_resemblance_min=1.0)
+    tight = Thresholds(order_free_min=0.25, containment_min=0.25)
     assert neighbours(tight, frozenset(asdict(tight)))
 
 
@@ -293,17 +291,3 @@ def test_a_bound_that_no_rule_came_to_is_near_to_nothing(sample: str) -> None:
 
 def test_noise_is_always_named() -> None:
     assert "char_noise" in verdict(*SAMPLES["scattered_noise"]).low_confidence
-
-
-def test_without_an_ld_signature_only_resemblance_decides() -> None:
-    signer = Signer(preset("bands-only", KEY), KEY)
-    near, inside, base = (
-        sign(text, name, signer)
-        for name, text in (("a", edited_everywhere(LONG, 150, 2)), ("b", LONG[300:600]), ("c", LONG))
-    )
-    found = relate(near, base, estimate(near, base))
-    assert (found.relation, found.thresholds) == ("near_duplicate", {"mean_resemblance_min": 0.7})
-    assert found.low_confidence == ()
-    assert relate(inside, base, estimate(inside, base)).relation == "unrelated"
-    same = sign(LONG, "d", signer)
-    assert relate(same, base, estimate(same, base)).relation == "exact_duplicate"

@@ -15,7 +15,7 @@ from nearstream.streams.signing.signer import Signer
 from tests.reference.ld_encoding import pack_varints
 
 KEY = HashKey.public()
-STANDARD = preset("standard", KEY)
+STANDARD = preset("noise", KEY)
 COMPACT = preset("compact", KEY)
 TEXT = " ".join(map(str, range(1000)))
 

@@ -90,7 +90,7 @@ def digests(text: str, label: str) -> tuple[bytes, bytes]:
     return signed.digest[:8], signed.digest[8:]
 
 
-@pytest.mark.parametrize("label", ["dense", "mail"])
+@pytest.mark.parametrize("label", ["fine", "mail"])
 def test_signs_change_the_first_half_of_the_digest(label: str) -> None:
     one, other, without = (digests(f"it costs {sign}5 today", label) for sign in ("€", "$", ""))
     assert len({one[0], other[0], without[0]}) == 3
@@ -101,10 +101,10 @@ def test_signs_change_the_first_half_of_the_digest(label: str) -> None:
 @pytest.mark.parametrize("both", ["\U00031350\U00031351", "\U00011f04\U00011f05", "\U0001d11e\U0001d122"])
 def test_text_that_no_normal_form_holds_changes_the_first_half_of_the_digest(both: str) -> None:
     # The blank that is no ASCII lets the text be rewritten, without such letters.
-    one, other = (digests(f"a na\u00efve\u00a0name {letter} of old", "letters") for letter in both)
+    one, other = (digests(f"a na\u00efve\u00a0name {letter} of old", "fine") for letter in both)
     assert one[0] != other[0]
     assert one[1] == other[1]
 
 
 def test_other_presets_count_no_signs() -> None:
-    assert digests("it costs €5", "standard") == digests("it costs $5", "standard")
+    assert digests("it costs €5", "noise") == digests("it costs $5", "noise")

@@ -13,7 +13,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.workers.operations.inspection import DocumentStatus, explain_absence
 
 KEY = HashKey.public()
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 NOW_MS = time.time_ns() // 1_000_000
 HOUR = 3_600
 

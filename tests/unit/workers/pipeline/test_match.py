@@ -121,7 +121,7 @@ async def test_b62_a_value_over_128_kib_is_a_dead_letter() -> None:
 async def test_b63_a_signature_of_another_scheme_or_key_is_a_dead_letter() -> None:
     elsewhere = HashKey.from_secret(b"another secret of at least 32 bytes")
     document = Document(id="x", text=prose(2), observed_at=TIME)
-    for key, label in ((elsewhere, "standard"), (KEY, "compact")):
+    for key, label in ((elsewhere, "fine"), (KEY, "compact")):
         assert await refusal(record(Signer(preset(label, key), key).sign(document))) == "other_scheme"
 
 

@@ -30,7 +30,7 @@ from nearstream.workers.worker.topology import create_app
 from tests.support.matching import no_family
 
 KEY = HashKey.public()
-SCHEME = preset("standard", KEY)
+SCHEME = preset("fine", KEY)
 LETTERS = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0", Payload.FULL)
 
 

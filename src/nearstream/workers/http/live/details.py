@@ -35,7 +35,6 @@ from nearstream.workers.pipeline.deployment import Deployment
 _SPANS = 64
 _DECIMALS = 4
 _NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
-_UNKNOWN = (None, None)
 
 States = Callable[[str], Coroutine[None, None, Sequence[Signature]]]
 FamilyOf = Callable[[str, str, int], Coroutine[None, None, LiveFamilyDetail | None]]
@@ -74,7 +73,7 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
     related = _related(one, other, deployment)
     newer, older, numbers = related.newer, related.older, related.estimate
     told = evidence(related)
-    added, removed = changed_characters(related) or _UNKNOWN
+    added, removed = changed_characters(related)
     return LivePair(
         collection=newer.collection,
         newer=document_ref(newer),
@@ -89,7 +88,7 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
         removed=removed,
         keys=_keys(newer, older, deployment),
         cells=_cells(newer, older),
-        spans=_spans(related) if numbers.rate else (),
+        spans=_spans(related),
         rules=tuple(map(_rule, conditions(numbers, deployment.thresholds))),
         low_confidence=related.verdict.low_confidence,
     )
@@ -131,7 +130,7 @@ def _related(one: Signature, other: Signature, deployment: Deployment) -> Relate
 
 def _change(newer: Signature, older: Signature, deployment: Deployment) -> LiveChange:
     related = _related(newer, older, deployment)
-    added, removed = changed_characters(related) or _UNKNOWN
+    added, removed = changed_characters(related)
     share = resemblance(related.estimate).value
     return LiveChange(relation=related.verdict.relation, resemblance=share, added=added, removed=removed)
 
