@@ -22,6 +22,7 @@ from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.debian import unpacked
 from tests.support.api import Api, served
 from tests.support.crawled_site import html, words
+from tests.support.warc import Crawl
 
 
 @contextmanager
@@ -99,53 +100,54 @@ async def test_wget_writes_revisit_records_of_pages_that_have_not_changed(redis_
 
 
 async def test_a_line_is_given_for_the_exact_url_and_digest_alone(redis_url: str, tmp_path: Path) -> None:
-    with site({"/a": words("a", 200), "/copy/of/a": words("a", 200)}) as address:
-        url, copy = address + "/a", address + "/copy/of/a"
+    url, copy = "https://a.example/a", "https://a.example/copy/of/a"
+    crawl, file = Crawl(), tmp_path / "first.warc"
+    for each in (url, copy):
+        crawl.response(each, html("Page", words("a", 200)))
+    file.write_bytes(crawl.content())
+    async with served(redis_url) as api:
+        await learn(api, file)
+
+        async def asked(page: str, rest: str = "") -> str:
+            status, body = await api.get(f"/cdx?url={quote(page, safe='')}{rest}")
+            assert status == 200
+            return body.decode()
+
+        line = await asked(url)
+        of_warcprox = "&fl=timestamp,digest&limit=-1&filter=!mimetype:warc/revisit"
+        timestamp, digest = (await asked(url, of_warcprox)).split()
+        assert line.split()[1:6] == [timestamp, url, "-", "200", digest]
+        assert (len(timestamp), len(digest)) == (14, 32)
+        assert await asked(url, f"&filter=digest:{digest}") == line
+        assert await asked(url, f"&filter=digest:{'A' * 32}") == ""
+        for other in (url + "?utm_source=a", "https://a.example/b"):
+            assert await asked(other) == ""
+        async with api.session.get(f"http://{api.address}/cdx", params={"url": copy}) as response:
+            assert response.headers["nearstream-because"] == "copy"
+            assert response.headers["nearstream-canonical"] == url
+
+
+async def test_a_url_of_strange_characters_ends_no_line_and_no_header(redis_url: str, tmp_path: Path) -> None:
+    for path in ["\x7f", "a b", "a\nX-Header: b", "\0", "\u2028é", "\r\n\r\n"]:
+        url = f"https://a.example/{path}"
+        file = tmp_path / "pages.jsonl"
+        file.write_text(json.dumps({"url": url, "html": f"<p>{words('strange', 200)}"}))
         async with served(redis_url) as api:
-            await learn(api, fetched(tmp_path, "first", [url, copy]))
-
-            async def asked(page: str, rest: str = "") -> str:
-                status, body = await api.get(f"/cdx?url={quote(page, safe='')}{rest}")
-                assert status == 200
-                return body.decode()
-
-            line = await asked(url)
-            of_warcprox = "&fl=timestamp,digest&limit=-1&filter=!mimetype:warc/revisit"
-            timestamp, digest = (await asked(url, of_warcprox)).split()
-            assert line.split()[1:6] == [timestamp, url, "-", "200", digest]
-            assert (len(timestamp), len(digest)) == (14, 32)
-            assert await asked(url, f"&filter=digest:{digest}") == line
-            assert await asked(url, f"&filter=digest:{'A' * 32}") == ""
-            for other in (url + "?utm_source=a", address + "/b"):
-                assert await asked(other) == ""
-            async with api.session.get(f"http://{api.address}/cdx", params={"url": copy}) as response:
-                assert response.headers["nearstream-because"] == "copy"
-                assert response.headers["nearstream-canonical"] == url
+            made = embedded(api.deployment)
+            decider = Decider(DecisionStore(api.index.client, api.deployment.settings.namespace), site_of)
+            async for outcome in made.outcomes(read([str(file)])):
+                assert outcome.verdict is not None
+                await decider.after_verdict(outcome.verdict, outcome.page._replace(payload="A" * 32))
+            made.pages.close()
+            async with api.session.get(f"http://{api.address}/cdx", params={"url": url, "header": "1"}) as response:
+                assert response.status == 200
+                assert "X-Header" not in response.headers
+                head, line, end = (await response.text()).split("\n")
+            assert (len(head.split()), len(line.split(" ")), end) == (9, 8, "")
+            assert "A" * 32 in line
 
 
-@pytest.mark.parametrize("path", ["\x7f", "a b", "a\nX-Header: b", "\0", "\u2028é", "\r\n\r\n"])
-async def test_a_url_of_strange_characters_ends_no_line_and_no_header(
-    redis_url: str, tmp_path: Path, path: str
-) -> None:
-    url = f"https://a.example/{path}"
-    file = tmp_path / "pages.jsonl"
-    file.write_text(json.dumps({"url": url, "html": f"<p>{words('strange', 200)}"}))
-    async with served(redis_url) as api:
-        made = embedded(api.deployment)
-        decider = Decider(DecisionStore(api.index.client, api.deployment.settings.namespace), site_of)
-        async for outcome in made.outcomes(read([str(file)])):
-            assert outcome.verdict is not None
-            await decider.after_verdict(outcome.verdict, outcome.page._replace(payload="A" * 32))
-        made.pages.close()
-        async with api.session.get(f"http://{api.address}/cdx", params={"url": url, "header": "1"}) as response:
-            assert response.status == 200
-            assert "X-Header" not in response.headers
-            head, line, end = (await response.text()).split("\n")
-        assert (len(head.split()), len(line.split(" ")), end) == (9, 8, "")
-        assert "A" * 32 in line
-
-
-@pytest.mark.parametrize("query", ["", "?url=https://a.example/&fl=secret", "?url=https://a.example/&x=1"])
-async def test_a_question_that_cannot_be_read_is_refused(redis_url: str, query: str) -> None:
-    async with served(redis_url) as api:
-        assert (await api.get("/cdx" + query))[0] == 400
+async def test_a_question_that_cannot_be_read_is_refused(redis_url: str) -> None:
+    for query in ["", "?url=https://a.example/&fl=secret", "?url=https://a.example/&x=1"]:
+        async with served(redis_url) as api:
+            assert (await api.get("/cdx" + query))[0] == 400

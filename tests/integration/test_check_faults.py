@@ -67,16 +67,6 @@ async def _asked_throughout(api: Api, clients: int) -> AsyncIterator[list[tuple[
             done.set()
 
 
-async def test_check_fails_open_at_the_deadline(api: Api, redis: LocalServer) -> None:
-    await until(lambda: _is_whole(api))
-    redis.pause()
-    status, answer = await api.ask(TEXT)  # while Redis does not answer
-    redis.resume()
-    assert (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
-    assert answer["reason"] in ("deadline", "index_unavailable")
-    await until(lambda: _is_whole(api))
-
-
 async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) -> None:
     made = api.deployment
     signature = made.signer().sign(Document(id="asked", text=TEXT, observed_at=EPOCH))
@@ -109,31 +99,6 @@ async def test_redis_stopped_amid_requests_delays_none_of_them(api: Api, redis: 
         await until(lambda: _answers(api))
     assert {status for status, _ in answers} == {200}
     assert {answer["verdict"] for _, answer in answers} <= {"near_duplicate", "unknown", "none"}
-
-
-async def test_redis_stopped_amid_200_requests_a_second_delays_none_of_them(api: Api, redis: LocalServer) -> None:
-    answers: list[tuple[int, dict[str, object]]] = []
-
-    async def ask() -> None:
-        answers.append(await api.ask(TEXT))
-
-    async def is_degraded() -> bool:
-        return any(answer.get("degraded") for _, answer in answers)
-
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    async with asyncio.TaskGroup() as group:
-        for number in range(400):  # fewer than the server takes connections, in case all wait at once
-            await asyncio.sleep(began + number / 200 - loop.time())
-            group.create_task(ask())
-            if number == 130:
-                await asyncio.to_thread(redis.kill)
-            if number == 270:
-                await until(is_degraded)
-                group.create_task(asyncio.to_thread(redis.start))
-    assert len(answers) == 400
-    assert {status for status, _ in answers} <= {200, 429}
-    await until(lambda: _answers(api))
 
 
 async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
@@ -278,17 +243,6 @@ async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalSe
                 headers = {"Content-Type": "text/plain"}
                 async with session.post(f"http://{address}/v1/check", data=TEXT, headers=headers) as response:
                     assert response.status == 200
-    finally:
-        process.terminate()
-        assert await asyncio.to_thread(process.wait, 60) == 0
-
-
-async def test_a_server_that_waits_for_the_index_can_be_stopped(redis: LocalServer) -> None:
-    process = _serve(f"redis://{redis.address}/0", namespace=f"never-{secrets.token_hex(4)}", api="127.0.0.1:0")
-    try:
-        lines = iter(process.stderr.readline, b"") if process.stderr else iter(())
-        waits = (line for line in lines if b"until a worker has made the index" in line)
-        assert await asyncio.to_thread(next, waits, b"")
     finally:
         process.terminate()
         assert await asyncio.to_thread(process.wait, 60) == 0

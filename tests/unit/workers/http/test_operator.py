@@ -115,3 +115,26 @@ async def test_without_kafka_there_is_no_replay() -> None:
         status, detail = await server.get(f"/v1/dead-letters/{stored.dead_id}")
         assert (status, detail["value"]) == (200, b"{broken".hex())
         assert (await server.get("/v1/dead-letters/unknown"))[0] == 404
+
+
+async def test_an_alert_is_silenced_by_who_may_see_all_and_said_in_kafka() -> None:
+    feed, said = new_feed(), list[tuple[bytes, bytes | None]]()
+    feed.alarms.add(alert("f"))
+    asked = {"collection": "news", "name": "duplicate_storm", "subject": "f", "hours": 4}
+
+    async def say(key: bytes, value: bytes | None) -> None:
+        said.append((key, value))
+
+    async with live_server(feed, TOKENS, say=say) as server:
+
+        async def silence(body: object, token: str = ALL_TOKEN, **headers: str) -> int:
+            url = f"http://{server.address}/v1/silences"
+            async with server.session.post(url, data=json.dumps(body), headers={**_bearer(token), **headers}) as answer:
+                return answer.status
+
+        assert [await silence({**asked, "hours": hours}) for hours in (4, None, 0)] == [200] * 3
+        assert [value is None for _, value in said] == [False, False, True]
+        assert {key for key, _ in said} == {b"news/duplicate_storm/f"}
+        assert [await silence(body) for body in ({}, {**asked, "hours": 169}, "x" * 5_000)] == [400, 400, 413]
+        assert await silence(asked, MAIL) == await silence(asked, Origin="https://other.example") == 403
+    assert len(said) == 3
