@@ -138,7 +138,11 @@ async def test_what_cannot_be_sent_is_told_and_stops_no_other(kafka: str, redis_
         done = deployment.run("dlq", "replay")
         told = done.stderr.decode().splitlines()
         assert told[-1].startswith("sent 1, skipped 7: 3 not from a topic that documents or signatures are read from, ")
-        for cause in ("2 its topic no longer holds the original", "1 has neither key nor value", "1 (no dead letter of nearstream)"):
+        for cause in (
+            "2 its topic no longer holds the original",
+            "1 has neither key nor value",
+            "1 (no dead letter of nearstream)",
+        ):
             assert cause in told[-1]
         assert any(line.startswith(f"not sent: {place.topic} {place.partition} offset 1: its topic") for line in told)
 

@@ -100,7 +100,8 @@ class LocalDeployment:
         """Return every record of these topics, read by one client."""
         names = [self.settings.topic_prefix + topic for topic in topics]
         places = await kafka_offsets.partitions(self.settings, names, PATIENT_SECONDS)
-        async with kafka_client.consumer(self.settings, PATIENT_SECONDS) as client:
+        # A fetch at the end of a partition waits no longer than this on the broker.
+        async with kafka_client.consumer(self.settings, PATIENT_SECONDS, fetch_wait_ms=1) as client:
             return [record async for record in kafka_records.follow(client, places, since_ms=0, until_end=True)]
 
     async def events(self) -> list[PairEvent | Retraction]:

@@ -75,7 +75,7 @@ async def follow_events(
     topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
     tps = await kafka_offsets.partitions(settings, topics, wait_seconds)
     async with (
-        kafka_client.consumer(settings, wait_seconds) as client,
+        kafka_client.consumer(settings, wait_seconds, fetch_wait_ms=1 if until_end else 500) as client,
         aclosing(kafka_records.follow(client, tps, since_ms=since_ms, until_end=until_end)) as records,
     ):
         async for record in records:

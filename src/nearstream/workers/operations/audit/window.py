@@ -104,7 +104,7 @@ class Window:
         settings, progress = self.deployment.settings, Progress("read", 0, self.quiet)
         tps = await kafka_offsets.partitions(settings, [self.deployment.topic(topic)], self.wait_seconds)
         async with (
-            kafka_client.consumer(settings, self.wait_seconds) as client,
+            kafka_client.consumer(settings, self.wait_seconds, fetch_wait_ms=1) as client,
             aclosing(kafka_records.follow(client, tps, since_ms=self.since_ms, until_end=True)) as records,
         ):
             async for record in records:
