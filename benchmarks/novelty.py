@@ -32,7 +32,7 @@ from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.estimates.covering import cover
+from nearstream.streams.estimates.passages import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching import telling
 from nearstream.streams.matching.counterpart import novelty_of

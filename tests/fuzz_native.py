@@ -10,14 +10,12 @@ from time import monotonic
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates import comparing
 from nearstream.streams.estimates.comparing import fields_of, reach_table, unrelated_costs
-from nearstream.streams.estimates.covering import cover
-from nearstream.streams.estimates.passages import common_text
+from nearstream.streams.estimates.passages import common_text, cover
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import native
-from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import LABELS, preset
-from nearstream.streams.store.patching import patched
-from nearstream.streams.store.text_part import pack_text
+from nearstream.streams.signing.signer import packed_context
+from nearstream.streams.store.record import pack_text, patched
 from nearstream.workers.redis.store.entries import pack_entries
 from tests.reference import covering, entries, packed_fields, passages, patching, signs, text_part
 from tests.reference import estimate as estimates

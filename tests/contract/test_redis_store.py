@@ -28,7 +28,7 @@ from nearstream.streams.store.messages import (
     Shortened,
 )
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.patching import PATCH
+from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.config.settings import SettingsError

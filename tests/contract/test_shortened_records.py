@@ -4,8 +4,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Query
-from nearstream.streams.store.patching import PATCH
-from nearstream.streams.store.record import pack_signature, unpack_signature
+from nearstream.streams.store.record import PATCH, pack_signature, unpack_signature
 from nearstream.streams.store.store import Call, Store
 from tests.support.made_up import STANDARD, words
 from tests.support.matched import found, in_order, matcher, put, removal, sign

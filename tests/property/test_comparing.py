@@ -16,8 +16,8 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.comparing import compare, estimate, reach_table, unrelated_costs
-from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import PACKED
+from nearstream.streams.estimates.passages import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset

@@ -18,8 +18,8 @@ from nearstream.schemas.topics.codec import InvalidMessageError, decode_signatur
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints import normalize
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import mask_personal
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from tests.reference.ld import view
@@ -98,7 +98,7 @@ from pathlib import Path
 from nearstream.streams.native import _native
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
-from nearstream.streams.signing.context import packed_context
+from nearstream.streams.signing.signer import packed_context
 from nearstream.streams.signing.scheme import preset
 
 def peak():

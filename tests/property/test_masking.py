@@ -5,9 +5,9 @@ from unicodedata import normalize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.streams.fingerprints.mail_form import _PERSONAL, _masked, mask_personal
 from nearstream.streams.fingerprints.normalize import without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import _PERSONAL, _masked, mask_personal
 
 RULES = TextRules(masks="mail/1")
 PIECES = st.sampled_from(

@@ -22,9 +22,9 @@ from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import packed_tables, unicode_tables
 from nearstream.streams.native import native
-from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.exact import shingle_set
 from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import packed_context
 from tests.reference.normal_form import normal_forms
 from tests.reference.shingles import FeatureHasher
 from tests.reference.signing import PUBLIC, signers

@@ -17,9 +17,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.patching import patched
-from nearstream.streams.store.record import pack_signature, unpack_record, unpack_signature
-from nearstream.streams.store.text_part import pack_text
+from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_record, unpack_signature
 from tests.reference import ld_compact, patching
 from tests.reference.ld import kept_symbols
 from tests.reference.ld_encoding import pack_varints, pack_words

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from nearstream.schemas.documents.evidence import SharedKeys
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.passages import common_text
+from nearstream.streams.estimates.passages import common_text, cover
 from nearstream.streams.relations.conditions import conditions, nearest
 from nearstream.streams.relations.describe import Related, changed_characters
 from nearstream.streams.relations.novelty import Source, novelty

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
 from nearstream.streams.fingerprints.normalize import normalize
-from nearstream.streams.fingerprints.unicode14 import NEWER
+from nearstream.streams.fingerprints.unicode_tables import NEWER
 from nearstream.streams.signing.scheme import preset
 from tests.reference.ld import view
 from tests.reference.signing import PUBLIC, signers

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearstream.streams.native import native
-from nearstream.streams.signing.signs import _RAISED, _UNREAD, unread
+from nearstream.streams.signing.signer import _RAISED, _UNREAD, unread
 from tests.reference import signs as reference
 
 SIGNS = "+-<=>!$%&*/^.,:'()[]? \n\tab_12\u00a3\u00d7\u066b\u2012\u2019\u20ac\u2190\u2500\u25a0\uff0b\U0001f7e2"

@@ -1,7 +1,7 @@
 """The parts of an arriving text that an earlier text contains, found in Python."""
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.covering import Cover
+from nearstream.streams.estimates.passages import Cover
 from tests.reference.alignment import align
 from tests.reference.pair import pair
 

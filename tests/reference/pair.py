@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.stated import ONE_SITE, refuse_incomparable, same_lineage, tie
+from nearstream.streams.estimates.comparing import ONE_SITE, refuse_incomparable, same_lineage, tie
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
     MIN_SPACELESS_BYTES,

@@ -3,7 +3,7 @@
 from nearstream.streams.fingerprints.parameters import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields
 from nearstream.streams.store.numbers import signed, take_number
-from nearstream.streams.store.text_part import DIGEST_BYTES, PACKED, SPACELESS, SPLIT, pair_bits
+from nearstream.streams.store.record import DIGEST_BYTES, PACKED, SPACELESS, SPLIT, pair_bits
 from tests.reference import ld_compact
 
 _NUMBERS = 7

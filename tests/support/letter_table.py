@@ -9,8 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from nearstream.streams.fingerprints.unicode14 import NEWER
-from nearstream.streams.fingerprints.unicode_tables import lower_case
+from nearstream.streams.fingerprints.unicode_tables import NEWER, lower_case
 
 FILE = Path(__file__).parents[2] / "streams/fingerprints/letters.py"
 UNICODE = "14.0.0"

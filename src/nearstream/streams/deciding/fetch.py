@@ -14,8 +14,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.resting import named
 from nearstream.streams.deciding.states import Known, PageState, name_of
 from nearstream.streams.deciding.times import RETRY_SECONDS, SKIP_SECONDS
-from nearstream.streams.estimates.frames import Frame, has_stayed, learn
-from nearstream.streams.fingerprints.page_parts import Part, unpack_parts
+from nearstream.streams.estimates.frames import Frame, Part, has_stayed, learn, unpack_parts
 from nearstream.streams.ingest.lineage import host_of
 
 _RETRIES = 3

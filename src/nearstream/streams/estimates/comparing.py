@@ -1,27 +1,29 @@
-"""Comparing one text with others, which C does."""
+"""Comparing one text with others, which C does, and what documents are to each other by their names."""
 
 from array import array
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from math import expm1
 from operator import attrgetter
+from typing import Protocol
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.estimates.stated import refuse_incomparable, tie
+from nearstream.streams.ingest.lineage import host_of
 from nearstream.streams.native import PackedText, TextFields, native
 from nearstream.streams.store.record import Comparable, Recorded
 
+NO_TIE, ONE_LINEAGE, ONE_SITE = 0, 1, 2
+
+_CACHED_HOSTS = 1024
 # The fields of a signature in the order of `TextFields`.
 fields_of = attrgetter(
     *("digest", "n_bytes", "characters", "words", "shingles", "spaceless", "sketch", "rate", "ld", "gaps")
 )
-
 _TINY = 1e-9  # bytes: avoids a division by 0 and changes no result
 _COARSEST_RATE = 1 << 13  # used for texts of 16 MB
 _FARTHEST_RATES = 38  # from this distance on, the growth no longer changes a single bit of a float
-
 # Edits between unrelated English texts beyond the difference of their lengths, over the shorter length, by
 # shorter / longer in steps of 1 / 256. Measured on texts of 250 to 8,000 characters.
 _UNRELATED = (
@@ -29,6 +31,65 @@ _UNRELATED = (
     *((0.65, 0.560), (0.8, 0.650), (0.9, 0.710), (1.0, 0.770)),
 )
 _RATIO_STEPS = 256
+
+
+class Stated(Protocol):
+    """The fields that identify the document of a state, as `Signature` describes them."""
+
+    @property
+    def collection(self) -> str:
+        """The tenant."""
+
+    @property
+    def id(self) -> str:
+        """The id of the document."""
+
+    @property
+    def lineage(self) -> str | None:
+        """What successive states of one thing share."""
+
+
+def same_lineage(a: Stated, b: Stated) -> bool:
+    """Return whether both are states of one document or of one lineage."""
+    if a.collection != b.collection:
+        return False
+    return a.id == b.id or (bool(a.lineage) and a.lineage == b.lineage)
+
+
+def tie(a: Stated, b: Stated) -> int:
+    """Return what two documents are to each other by their names, whatever their texts.
+
+    Returns:
+        `ONE_LINEAGE` if they are states of one document or lineage, `ONE_SITE` if their lineages are different URLs of
+        one host, else `NO_TIE`.
+    """
+    if same_lineage(a, b):
+        return ONE_LINEAGE
+    if a.lineage and b.lineage and a.collection == b.collection:
+        host = _host_of(a.lineage)
+        if host and host == _host_of(b.lineage):
+            return ONE_SITE
+    return NO_TIE
+
+
+@lru_cache(maxsize=_CACHED_HOSTS)
+def _host_of(lineage: str) -> str:
+    return host_of(lineage)
+
+
+def refuse_incomparable(a: Signature, b: Signature) -> None:
+    """Refuse signatures that have nothing to compare.
+
+    Raises:
+        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
+    """
+    if a.scheme != b.scheme or a.collection != b.collection:
+        raise ValueError(
+            "two signatures of one scheme and one collection expected,"
+            f" not of {a.scheme} in {a.collection} and {b.scheme} in {b.collection}"
+        )
+    if not (a.n_bytes and b.n_bytes):
+        raise ValueError(f"normal forms of at least one byte expected, not of {a.n_bytes} and {b.n_bytes} bytes")
 
 
 def compare(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:

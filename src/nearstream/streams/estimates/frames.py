@@ -1,22 +1,72 @@
-"""Learn the frame of a host: teasers, dates, counters.
+"""The frame of a host: teasers, dates, counters, learned from the parts of its pages.
 
 A part belongs to the frame of its host if it has come or gone on several pages, and nearly each time that one of them
 was fetched again. That many pages have a part is not enough: so they have `Sold out`, or a line with a price, whose
 change is news.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import NamedTuple
 
 import msgspec
 
-from nearstream.streams.fingerprints.page_parts import Part
+from nearstream.streams.fingerprints.hashing import HashKey
 
+PARTS_MAX = 512  # of a page; one with more is compared as a whole
+_PACKED = Struct("<IIB")
+_WORDS_MAX = 255
+_DIGITS = re.compile(r"\d+")
 FORMS_MAX = 1_024  # of a host, about 16 bytes each
 _PAGES_MIN = 4  # on which a part of the frame has come or gone
 _CHANGED_TO_STAYED = 2  # changes for each time that it stayed
 _COUNT_MAX = 200  # both counts are halved above it, so that a frame may change
 _LEARNED_MAX = 128  # changed parts of a page, which was rewritten if it has more
+
+
+class Part(NamedTuple):
+    """A part of a page, such as a paragraph, a heading or a line of a list.
+
+    Attributes:
+        exact: Hash of its text.
+        form: Hash of its text with each number replaced by 0, so that a counter or a date keeps its form.
+        words: How many words it has, at most 255.
+    """
+
+    exact: int
+    form: int
+    words: int
+
+
+def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:
+    """Return the hashes of the parts of a page, 9 bytes each, in order.
+
+    Args:
+        texts: The parts.
+        key: The key of the hashes.
+
+    Returns:
+        Nothing for a page of too many parts.
+    """
+    if len(texts) > PARTS_MAX:
+        return b""
+    return b"".join(
+        _PACKED.pack(_hash(text, key), _hash(_DIGITS.sub("0", text), key), min(len(text.split()), _WORDS_MAX))
+        for text in texts
+    )
+
+
+def unpack_parts(packed: bytes) -> list[Part]:
+    """Return the parts of a page. Bytes that are no parts give none."""
+    if len(packed) % _PACKED.size or len(packed) > PARTS_MAX * _PACKED.size:
+        return []
+    return [Part(*fields) for fields in _PACKED.iter_unpack(packed)]
+
+
+def _hash(text: str, key: HashKey) -> int:
+    return int.from_bytes(key.digest(text.encode("utf-8", "surrogatepass"))[:4], "little")
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):

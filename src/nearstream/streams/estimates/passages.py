@@ -1,4 +1,4 @@
-"""Passages: where the common text of two documents lies, in characters."""
+"""Where the common text of documents lies: passages, and the parts of a text that earlier texts have."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,16 @@ from struct import Struct
 from typing import NamedTuple
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import fields_of, reach_table
-from nearstream.streams.estimates.stated import refuse_incomparable, same_lineage
+from nearstream.streams.estimates.comparing import fields_of, reach_table, refuse_incomparable, same_lineage, text_of
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
+from nearstream.streams.store.record import Comparable
 
 PASSAGES_MAX = 16
 _PLACES = Struct("=4q")
 _NEW_RATES = 4  # even where text was only cut out, one junction in ten leaves a gap of more rates than this
+_SPAN = Struct("=2d")
+_RATE = Struct("=q")
 
 
 class Passage(NamedTuple):
@@ -117,3 +119,36 @@ def longest_spans(found: Sequence[tuple[int, int]]) -> tuple[tuple[tuple[int, in
     """Return the 16 longest spans, in order, and the number of those left out."""
     kept = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
     return tuple(kept), len(found) - len(kept)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What an earlier text has of an arriving one.
+
+    Attributes:
+        spans: Common text as `[start, end)` in bytes of the arriving normal form, in any order.
+        rate: Bytes per symbol, which is how exactly each end is known.
+    """
+
+    spans: tuple[tuple[float, float], ...]
+    rate: int
+
+
+def cover(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:
+    """Return the parts of a text that each earlier text contains."""
+    found = []
+    for packed in native.cover(fields_of(arriving), tuple(map(text_of, others)), reach_table):
+        (rate,) = _RATE.unpack_from(packed)
+        found.append(Cover(tuple(_SPAN.iter_unpack(packed[_RATE.size :])), rate))
+    return found
+
+
+def union(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return spans that do not touch, in order."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found

@@ -6,7 +6,162 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from nearstream.streams.fingerprints.notice_phrases import PHRASES
+
+class Phrases(NamedTuple):
+    """The phrases of one language.
+
+    Attributes:
+        source: A page that shows such notices.
+        hints: Beginnings of words, one of which is in each phrase.
+        phrases: What notices say.
+    """
+
+    source: str
+    hints: tuple[str, ...]
+    phrases: tuple[str, ...]
+
+
+_EN = "(?:(?:electronic )?(?:e mail|email|mail|message|communication)|(?:e mail |electronic mail )?transmission)"
+_DE = "(?:e mail|email|mail|nachricht)"
+_ES = "(?:mensaje|correo|correo electrónico|comunicación|e mail|email)"
+_FR = "(?:message|courriel|mail|e mail|email|courrier électronique)"
+_IT = "(?:messaggio|e mail|email|comunicazione)"
+_NL = "(?:e mail|email|bericht|e mailbericht|emailbericht|mail)"
+_PT = "(?:mensagem|e mail|email|comunicação)"
+
+PHRASES: dict[str, Phrases] = {
+    "English": Phrases(
+        "https://courstechnologie.com/do-those-email-confidentiality-disclaimers-really-mean-1847294009",
+        (
+            *("recipient", "addressee", "in error", "by mistake", "attach", "confiden", "privileged", "prohibited"),
+            *("environment", "solely", "not necessarily", "from outside", "registered", "authorised", "registration"),
+        ),
+        (
+            "not (?:the|an) (?:intended|named|designated) (?:recipient|addressee)",
+            "use of the (?:intended |named )?(?:recipient|addressee)",
+            "solely for the (?:use|attention) of",
+            f"received? (?:this|the) {_EN} (?:in error|by mistake)",
+            "received? (?:it|this) (?:in error|by mistake)",
+            f"this {_EN} (?:and|including|or|together with) (?:any|all|its) (?:attach|file)",
+            f"this {_EN}(?: \\w+){{0,3}} (?:is|may be|contains?)(?: \\w+){{0,2}} (?:confidential|privileged)",
+            "privileged and(?: or)? confidential (?:information|material)",
+            "confidential and(?: or)?(?: legally)? privileged",
+            f"information (?:contained )?in this {_EN}(?: \\w+){{0,4}} (?:is|are|may be) (?:confidential|privileged)",
+            "(?:copying|distribution|dissemination)(?: \\w+){0,8} (?:is|are) (?:strictly )?prohibited",
+            "environment before (?:printing|you print)",
+            "(?:views|opinions)(?: \\w+){0,6} (?:solely those of|not necessarily (?:represent|reflect|those of))",
+            f"{_EN} (?:originated|came|was sent) from outside",
+            "authorised and regulated by the (?:financial|prudential|solicitors)",
+            "vat (?:registration )?(?:no|number)|registered office",
+            "registered in (?:england|scotland|ireland)(?: \\w+){0,5} (?:no|number|company|registered|office)",
+        ),
+    ),
+    "German": Phrases(
+        "http://www.tripuls.de/news/newsletter/201001-disclaimer.html",
+        (
+            *("vertraulich", "adressat", "empfänger", "irrtümlich", "versehentlich", "unbefugt", "drucken"),
+            *("gesellschaft", "gericht"),
+        ),
+        (
+            f"diese {_DE} (?:kann|enthält|ist|und)(?: \\w+){{0,6}} vertrauliche?n?",
+            f"inhalt dieser {_DE}(?: \\w+){{0,4}} vertraulich",
+            "nicht (?:der|die) (?:\\w+ )?(?:richtige|beabsichtigte|vorgesehene|bestimmungsgemäße)"
+            "(?: \\w+)? (?:adressat|empfänger)",
+            f"{_DE} (?:irrtümlich|versehentlich)(?: \\w+)? erhalten",
+            "unbefugte weitergabe dieser",
+            "(?:ausschließlich|nur) für den (?:bezeichneten |genannten )?(?:adressaten|empfänger)",
+            f"bevor sie diese {_DE} (?:ausdrucken|drucken)",
+            "sitz der gesellschaft|registergericht|amtsgericht(?: \\w+){1,3} hr ?b",
+        ),
+    ),
+    "French": Phrases(
+        "http://www.arobase.org/entreprise/risques_juridiques_email_disclaimer.htm",
+        ("joint", "destinat", "par erreur", "confiden", "environnement"),
+        (
+            f"ce {_FR}(?: \\w+){{0,4}} (?:pièces? jointes?|fichiers? joints?)",
+            "(?:intention|usage) exclusi(?:ve|f) d(?:e|es|u)(?: \\w+)? destinataires?",
+            f"(?:recevez|reçu) (?:ce|cet) {_FR} par erreur",
+            "(?:n êtes|n es) pas (?:le|un) destinataire|au seul destinataire",
+            f"cet? {_FR}(?: \\w+){{0,3}} (?:est|sont|contient|peut contenir)(?: \\w+){{0,5}} confidentiel(?:le)?s?",
+            "environnement avant d imprimer",
+        ),
+    ),
+    "Spanish": Phrases(
+        "https://www.alvarezramosabogados.com/el-aviso-de-confidencialidad-en-correos-electronicos/",
+        ("adjuntos", "destinat", "por err", "equivocación", "confiden", "imprimir"),
+        (
+            f"este {_ES} y (?:sus|los) (?:archivos |ficheros )?adjuntos",
+            "exclusivamente a (?:su|sus|el|los) destinatarios?",
+            "(?:no es usted|usted no es|no es) el destinatario",
+            f"recib(?:ido|e) (?:este|esta) {_ES} por (?:error|equivocación)",
+            "uso exclusivo del destinatario",
+            f"est[ea] {_ES} (?:contiene|puede contener|es)(?: \\w+){{0,6}} confidencial",
+            f"antes de imprimir este {_ES}",
+        ),
+    ),
+    "Italian": Phrases(
+        "https://www.andrearuffini.com/disclaimer-sulla-privacy-obbligatorio-oppure/",
+        ("destinat", "per errore", "riservat", "confiden", "stampare"),
+        (
+            f"contenute in questo {_IT}(?: \\w+){{0,8}} (?:riservat[ei]|confidenziali|destinate)",
+            "(?:uso esclusivo|esclusivamente|unicamente)(?: \\w+)? (?:del|al|ai) destinatari[oi]?",
+            f"{_IT}(?: \\w+){{0,4}} per errore|per errore quest[ao] {_IT}",
+            "non (?:siete|siate|è|foste)(?: \\w+)? (?:i|il) destinatari[oi]?",
+            f"prima di stampare quest[ao] {_IT}",
+        ),
+    ),
+    "Dutch": Phrases(
+        "https://dejuristen.be/e-commerce-compliance/emaildisclaimer/",
+        ("geadresseerde", "ontvanger", "onrechte", "ongeluk", "onbedoeld", "vergissing", "ontleend", "vertrouwelijk"),
+        (
+            "(?:uitsluitend|alleen|enkel) (?:bestemd|bedoeld) voor (?:gebruik door )?de (?:\\w+ )?geadresseerde",
+            "niet de (?:bedoelde|beoogde|genoemde) (?:geadresseerde|ontvanger)",
+            f"(?:dit|deze) {_NL} (?:ten onrechte|per ongeluk|onbedoeld|per vergissing)",
+            "geen rechten (?:worden )?ontleend",
+            f"(?:dit|deze) {_NL}(?: \\w+){{0,6}} (?:is|zijn|kan|kunnen)(?: \\w+){{0,2}} vertrouwelijke?",
+        ),
+    ),
+    "Portuguese": Phrases(
+        "http://maisde80k.blogspot.com/2004/06/cuidado-com-os-emails-que-voc-recebe.html",
+        ("destinat", "confiden", "por engano", "por err"),
+        (
+            f"ess?t?[ae] {_PT} (?:pode conter|contém|é)(?: \\w+){{0,6}} confidencia(?:l|is)",
+            f"recebeu ess?t?[ae] {_PT} por (?:engano|erro)",
+            "não (?:for|é|seja) o destinatário",
+            "(?:exclusivamente|apenas) ao (?:seu )?destinatário",
+        ),
+    ),
+    "Polish": Phrases(
+        "https://tudzialprawny.pl/ochrona-danych/klauzula-informacyjna-w-firmowym-mailu/",
+        ("adresat", "pomyłk", "omyłkow", "poufn"),
+        (
+            "(?:tylko|wyłącznie) dla(?: \\w+){0,4} adresata",
+            "(?:otrzymaliście|otrzymali|otrzymał)(?: \\w+){0,3} (?:przez pomyłkę|omyłkowo)",
+            "(?:jesteście|są)(?: państwo)?(?: jej)? adresatem",
+            "nie jest (?:pan|pani)(?: \\w+){0,2} adresatem",
+            "(?:wiadomość|pliki)(?: \\w+){0,4} (?:poufne|poufna|poufny)(?: \\w+){0,3} (?:ochronie|chronion)",
+        ),
+    ),
+    "Japanese": Phrases(  # a clause is one word here
+        "https://higashimachi.jp/column/167",
+        ("誤って", "機密", "秘密", "宛先", "無断"),
+        (
+            "\\w{0,20}誤って\\w{0,12}(?:受信|着信|受け取|届い)",
+            "\\w{0,20}(?:機密|秘密)\\w{0,6}を含む(?:場合|可能性|こと)",
+            "\\w{0,20}宛先\\w{0,12}(?:のみ|限り|だけ)",
+            "\\w{0,12}無断\\w{0,6}(?:複製|転載|開示|転送|利用)",
+        ),
+    ),
+    "Danish": Phrases(
+        "https://www.kovsted.dk/nyheder/disclaimer-paa-email/",
+        ("fortrolig", "ved en fejl"),
+        (
+            "denne (?:e mail|email|mail|meddelelse)(?: \\w+){0,6} fortrolige?",
+            "modtaget denne (?:e mail|email|mail|meddelelse) ved en fejl",
+        ),
+    ),
+}
+
 
 _TEXT_MAX_CHARACTERS = 32_768  # of a longer text a notice is a small part
 _WORDS_PER_PHRASE = 40  # of a notice, so that it hides no other text

@@ -14,8 +14,8 @@ from nearstream.schemas.documents.evidence import SharedKeys
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.comparing import compare
-from nearstream.streams.estimates.covering import cover
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.passages import cover
 from nearstream.streams.matching.candidate import Candidate
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance

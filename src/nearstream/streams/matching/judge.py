@@ -20,8 +20,7 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Join
-from nearstream.streams.store.patching import shortened
-from nearstream.streams.store.record import Recorded, unpack_record
+from nearstream.streams.store.record import Recorded, shortened, unpack_record
 
 HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
 UNPACKED_CAP = 4_096  # unpacked records that the lane remembers

@@ -52,7 +52,7 @@ class Native(Protocol):
         """
 
     def signs(self, text: bytes, /) -> bytes:
-        """Return the signs of a text in UTF-8 that mean something (see `signing/signs.py`)."""
+        """Return the signs of a text in UTF-8 that mean something (see `signing/signer.py`)."""
 
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
         """Pack LD symbols and gaps into few bits (see ld_compact.h)."""
@@ -70,10 +70,10 @@ class Native(Protocol):
         """Return what an index keeps of a sketch and of LD symbols (see packed_fields.h)."""
 
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
-        """Return the text part of a record of the index, which begins at `start` (see `store/text_part.py`)."""
+        """Return the text part of a record of the index, which begins at `start` (see `store/record.py`)."""
 
     def patch(self, other: bytes, text: bytes, /) -> bytes:
-        """Return what turns one text part into another (see `store/patching.py`)."""
+        """Return what turns one text part into another (see `store/record.py`)."""
 
     def shortlist(self, found: Sequence[tuple[bytes, bytes]], numbers: tuple[int, ...], /) -> tuple[bytes, int, int]:
         """Return who shares most keys with a document (see `matching/protocol/tally.py`).
@@ -120,7 +120,7 @@ class Native(Protocol):
         Args:
             arriving: The text.
             others: The other texts.
-            ties: For each of these what `tie` of `estimates/stated.py` returns.
+            ties: For each of these what `tie` of `estimates/comparing.py` returns.
             reach: Returns the reach of blocks at a rate (see `estimates/comparing.py`).
             costs: The costs of unrelated text (see `estimates/comparing.py`).
         """
@@ -147,7 +147,7 @@ class Native(Protocol):
     def cover(
         self, arriving: TextFields, others: tuple[TextFields | PackedText, ...], reach: Callable[[int], bytes], /
     ) -> tuple[bytes, ...]:
-        """Return which parts of a text each of others has (see `estimates/covering.py`).
+        """Return which parts of a text each of others has (see `estimates/passages.py`).
 
         Each is packed as the rate in int64, then start and end of each part in float64.
         """

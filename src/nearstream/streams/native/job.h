@@ -9,13 +9,13 @@
 #include "signing/digests.h"
 
 /* Python has these numbers too: SLOTS, LD_WINDOW_BYTES in fingerprints/parameters.py, and MAX_RATES in
- * signing/context.py. tests/property/test_native.py fails if they differ. */
+ * signing/signer.py. tests/property/test_native.py fails if they differ. */
 enum { SLOTS = 128, LD_WINDOW_BYTES = 16, GAP_BITS = 13, MAX_RATES = 8 };
 /* Limits of the arrays below. Those of fingerprints/parameters.py are not larger. */
 enum { MAX_POWER = 64, MAX_KEPT = 1 << 16, MAX_RUN = 1 << 12, MAX_SAMPLED = 1 << 10 };
 enum { CHUNK = 8 }; /* bytes of a word that are hashed together */
 
-/* The numbers that signing/context.py packs for each signer. */
+/* The numbers that signing/signer.py packs for each signer. */
 typedef struct {
     u64 table[256];
     u64 base, word_base;

@@ -1,6 +1,6 @@
 /* Objects that Python holds for many texts: contexts and the tables of Unicode.
  *
- * signing/context.py and fingerprints/unicode_tables.py pack them. */
+ * signing/signer.py and fingerprints/unicode_tables.py pack them. */
 
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The text part of an index record, whose format store/text_part.py describes. */
+/* The text part of an index record, whose format store/record.py describes. */
 
 #pragma once
 

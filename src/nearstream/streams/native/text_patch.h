@@ -1,4 +1,4 @@
-/* The differences between two records, whose format store/patching.py describes.
+/* The differences between two records, whose format store/record.py describes.
  *
  * The search is greedy: from left to right, each copy begins as early as possible and is as long as possible. Of
  * several places to copy from, the one that continues the last copy is taken, or else the first one. Copies have at

@@ -8,7 +8,7 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.evidence import Amount, Place, SourceRef
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.covering import Cover, union
+from nearstream.streams.estimates.passages import Cover, union
 from nearstream.streams.store.record import Comparable
 
 SPANS_MAX = 16

@@ -11,8 +11,8 @@ from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import Context, native
-from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import Scheme
+from nearstream.streams.signing.signer import packed_context
 
 Hashes = NDArray[np.uint64]
 # Cells of the table of Levenshtein's algorithm, 64 of which rapidfuzz computes at a time: 50 ms.

@@ -1,25 +1,46 @@
 """Signing: from a document to its signature."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import invalid_parameters
+from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
+from nearstream.streams.fingerprints.parameters import (
+    LD_WINDOW_BYTES,
+    AnchorRules,
+    LdRules,
+    NoiseRules,
+    SampledRules,
+    invalid_parameters,
+)
+from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import Signed, native
-from nearstream.streams.signing.context import packed_context
 from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.signing.signs import signs, unread
 
 MAX_BYTES = 1024 * 1024
 
 _Value = TypeVar("_Value")
+_MAX_RATES = 8  # of native/job.h, which has room for no more
+# Music, sign writing, and scripts newer than Unicode 14.0.
+_UNREAD = re.compile(
+    "[\U000105c0-\U000105ff\U00010940-\U0001095f\U00010d40-\U00010d8f\U00011380-\U000113ff\U00011bc0-\U00011bff"
+    "\U00011db0-\U00011def\U00011f00-\U00011f5f\U00012550-\U0001268f\U00013460-\U000143ff\U00016100-\U0001613f"
+    "\U00016d40-\U00016d7f\U00016ea0-\U00016edf\U00018d80-\U000191df\U0001d000-\U0001d24f\U0001d800-\U0001daaf"
+    "\U0001e4d0-\U0001e4ff\U0001e5d0-\U0001e5ff\U0001e6c0-\U0001e6ff\U0002ebf0-\U0002ee5f\U00031350-\U0003fffd]+"
+)
+_SMALL = "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]"
+_RAISED, _HAS_SMALL = re.compile(f"(?<=[0-9]){_SMALL}+"), re.compile(_SMALL)
+_WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2019": "'", "\u2044": "/"})
 
 
 class Unsigned(NamedTuple):
@@ -152,3 +173,89 @@ def _present(value: _Value | None, name: str) -> _Value:
     if value is None:
         raise ValueError(f"{name}: a value expected in a complete document")
     return value
+
+
+def packed_context(scheme: Scheme, key: HashKey, digest_bytes: int = DIGEST_BYTES) -> bytes:
+    """Return the table, salts and numbers for C, 8 bytes each.
+
+    They have the order of `Numbers` in native/job.h.
+
+    Args:
+        scheme: The scheme to sign under.
+        key: The key that the scheme was made for.
+        digest_bytes: 16, or 0 to leave both digests empty.
+
+    Raises:
+        ValueError: The LD signature has other windows or more rates than C has room for.
+    """
+    text, sketch = scheme.text, scheme.sketch
+    numbers = [
+        *(key.base, key.word_base, key.sketch_salt, key.ld_salt, key.anchor_salt),
+        *np.frombuffer(key.digest_key, dtype="<u8").tolist(),
+        *(digest_bytes, text.mark_run, text.spaceless_share, text.word_bytes),
+        *(sketch.bits, sketch.shingle_words, sketch.window_bytes),
+        *_ld_numbers(scheme.ld),
+        *_anchor_numbers(scheme.anchors),
+        *_sampled_numbers(scheme.sampled),
+        *_noise_numbers(scheme.noise),
+    ]
+    return np.concatenate((key.table, np.array(numbers, dtype=np.uint64))).astype("<u8").tobytes()
+
+
+def _ld_numbers(rules: LdRules | None) -> list[int]:
+    if rules is None:
+        return [0] * (5 + 2 * _MAX_RATES)
+    # The C code has the width of an LD window as a constant, so a scheme cannot set another one.
+    if rules.window_bytes != LD_WINDOW_BYTES or len(rules.rates) > _MAX_RATES:
+        raise ValueError(f"ld: windows of {LD_WINDOW_BYTES} bytes and at most {_MAX_RATES} rates expected")
+    rates = [*rules.rates, *[0] * (_MAX_RATES - len(rules.rates))]
+    lengths = [*rules.lengths, *[0] * (_MAX_RATES - len(rules.lengths))]
+    return [
+        *(len(rules.rates), *rates, *lengths),
+        *(rules.symbol_bits, rules.gap_bits, rules.gap_steps, rules.max_symbols),
+    ]
+
+
+def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
+    if rules is None:
+        return [0] * 6
+    numbers = (rules.words, rules.window_bytes, rules.run, rules.spaceless_factor)
+    return [*numbers, rules.max_anchors, rules.dense_below]
+
+
+def _sampled_numbers(rules: SampledRules | None) -> list[int]:
+    return [rules.below_bytes, rules.usual_keys, rules.max_keys] if rules else [0, 0, 0]
+
+
+def _noise_numbers(rules: NoiseRules | None) -> list[int]:
+    return [rules.window_bytes, rules.rate, rules.max_keys] if rules else [0, 0, 0]
+
+
+def signs(text: str) -> bytes:
+    """Return the signs of a text that mean something, each with the letter or digit that follows it, in order.
+
+    These are currency, percent, mathematics, arrows and emoji wherever they are, marks between two digits, a minus or a
+    point in front of a number, `*`, `/` and `^` between two words, `#` at the end of a word, and `!` in front of a word
+    or of `=`. `+`, `<`, `=` and `>` count in rows of up to three. A row of `>` at the start of a line is a quote.
+    Braille and three private code points in a row count as text that no normal form holds. All others are punctuation
+    or layout, which includes line breaks.
+    """
+    found = native.signs(text.encode("utf-8", "surrogatepass")).decode()
+    if not found.isascii():
+        found = unicodedata.normalize("NFKC", found).translate(_WRITTEN_AS)
+    return found.lower().encode()
+
+
+def unread(text: str) -> bytes:
+    """Return the text that no normal form holds, as it came.
+
+    These are music, sign writing and scripts newer than Unicode 14.0, which a newer Python would compose or read in
+    another case. Small digits and fractions behind a digit count too, because NFKC makes digits of the number of them.
+    """
+    if text.isascii():
+        return b""
+    beyond = beyond_ascii(text)
+    found = _RAISED.findall(text) if _HAS_SMALL.search(beyond) else []
+    if _UNREAD.search(beyond):
+        found = [*_UNREAD.findall(text), *found]
+    return " ".join(found).encode()

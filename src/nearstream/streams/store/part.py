@@ -29,7 +29,7 @@ from nearstream.streams.store.messages import (
     Shortened,
     View,
 )
-from nearstream.streams.store.patching import PATCH
+from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 
 

@@ -1,6 +1,23 @@
-"""Pack the signature of an index record into few bytes, without loss.
+"""What the index keeps of a state: its signature, packed into few bytes without loss.
 
-The end of a record depends on the text alone: see `text_part.py`. What comes before it is the identity.
+A record has the sizes of the identity, the identity, and the text part, which depends on the normal form of the text
+alone. Records of equal texts have equal text parts:
+
+    digest    8 bytes: the digest without the version
+    flags     1 byte: a sum of PACKED, SPACELESS and SPLIT
+    numbers   unsigned LEB128: n_bytes, words, rate, length of the sketch, length of the gaps; then zigzag LEB128: words
+              minus shingles, n_bytes minus characters
+    sketch    as in a signature
+    gaps      as in a signature. None if PACKED is set
+    ld        up to the end of the record: as in a signature, or with the gaps as native/ld_compact.h packs them if
+              PACKED is set. SPLIT says that the signature has the gaps apart
+
+The record of a copy may be kept as its differences from that of the founder of its family. It begins with `PATCH`,
+which is no size of an id. Then follow steps that append to the result:
+
+    literal   unsigned LEB128: a count of bytes, then these bytes
+    copy      unsigned LEB128: a count of bytes of the other record, then zigzag LEB128: how far their first one is
+              from where the last copy would go on, had the literal bytes replaced as many. The last step may lack it
 """
 
 import struct
@@ -9,13 +26,18 @@ from typing import NamedTuple
 import msgspec
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Labels, document_key
-from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
 from nearstream.schemas.topics.table import DOCUMENTS
+from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS, SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import PackedText, native
-from nearstream.streams.store.text_part import DIGEST_BYTES, pack_text
+from nearstream.streams.store.numbers import append_number, signed, take_number, zigzag
 
 _SIZES = struct.Struct(">HH")  # of the id, of the rest of the identity
 _URL_IS_LINEAGE, _LINEAGE_IS_ID = 1, 2
+DIGEST_BYTES = 8  # without the version
+PACKED, SPACELESS, SPLIT = 1, 2, 4
+_STEP_LOW_BITS = 2  # for gaps that are separate from the symbols: their unit is an eighth of the rate
+PATCH = b"\xff\xff"
 
 
 class _Identity(msgspec.Struct, array_like=True):
@@ -207,3 +229,62 @@ def _unpack_identity(packed: bytes) -> tuple[str, _Identity, int]:
     text_at = rest_at + rest_size
     own_id = packed[_SIZES.size : rest_at].decode("utf-8", "surrogatepass")
     return own_id, _DECODER.decode(packed[rest_at:text_at]), text_at
+
+
+def pack_text(signature: Signature) -> bytes:
+    """Return the text part of a signature. The version is left out."""
+    stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
+    packed = native.pack_pairs(signature.ld, signature.gaps, *pair_bits(stored, signature.rate))
+    ld, gaps = (signature.ld, signature.gaps) if packed is None else (packed, b"")
+    flags = PACKED * (packed is not None) | SPACELESS * signature.spaceless | SPLIT * bool(signature.gaps)
+    numbers = (
+        signature.n_bytes,
+        signature.words,
+        signature.rate,
+        len(signature.sketch),
+        len(gaps),
+        zigzag(signature.words - signature.shingles),
+        zigzag(signature.n_bytes - signature.characters),
+    )
+    head = bytearray((*signature.digest[VERSION_BYTES:], flags))
+    for number in numbers:
+        append_number(head, number)
+    return b"".join((head, signature.sketch, gaps, ld))
+
+
+def pair_bits(stored: int, rate: int) -> tuple[int, int, int]:
+    """Return the bits of a symbol, its kept bits, and the low bits of a gap.
+
+    The low bits of a gap are written as they are, and their count follows Rice's rule for the mean of the gaps.
+    """
+    low = _STEP_LOW_BITS if stored == SPLIT_SYMBOL_BITS else min(max(rate.bit_length() - 2, 0), 5)
+    return stored, KEPT_SYMBOL_BITS[stored], low
+
+
+def patched(other: bytes, patch: bytes) -> bytes:
+    """Return the record into which a patch turns another one."""
+    if not patch:
+        return other
+    text, at, start = bytearray(), 0, 0
+    while at < len(patch):
+        size, at = take_number(patch, at)
+        text += patch[at : at + size]
+        at, start = at + size, start + size
+        if at < len(patch):
+            size, at = take_number(patch, at)
+            jump, at = take_number(patch, at)
+            start += signed(jump)
+            text += other[start : start + size]
+            start += size
+    return bytes(text)
+
+
+def shortened(record: bytes, founder: bytes) -> bytes:
+    """Return a record as a patch of that of the founder of its family, or nothing if that saves less than a third."""
+    packed = PATCH + native.patch(founder, record)
+    return packed if 3 * len(packed) <= 2 * len(record) else b""
+
+
+def lengthened(packed: bytes, founder: bytes) -> bytes:
+    """Return the record that was shortened."""
+    return patched(founder, packed[len(PATCH) :])

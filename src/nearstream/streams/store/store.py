@@ -24,7 +24,7 @@ from nearstream.streams.store.messages import (
     Shortened,
     View,
 )
-from nearstream.streams.store.patching import PATCH, lengthened
+from nearstream.streams.store.record import PATCH, lengthened
 from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Put, Registered, Removal
 
 _KEPT_CAP = 1_024  # records of founders that a store remembers

@@ -15,8 +15,8 @@ from w3lib.encoding import html_body_declared_encoding
 
 from nearstream.schemas.documents.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
 from nearstream.schemas.documents.record import PageFacts
+from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.ingest.charset import REPLACEMENT, Decoded, charset_named, decode
 from nearstream.streams.ingest.defaults import declared_name
 from nearstream.streams.ingest.parse import CHARSET_REPLACED

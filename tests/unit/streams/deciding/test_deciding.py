@@ -13,8 +13,8 @@ from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
+from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.page_parts import pack_parts
 from tests.support.verdicts import PAGE, TIME, Pages, ref, verdict
 
 OTHER = "https://b.example/x"

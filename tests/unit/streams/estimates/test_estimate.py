@@ -12,8 +12,7 @@ from rapidfuzz.distance import Levenshtein
 
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.intervals import containment_share, resemblance_share, wilson
+from nearstream.streams.estimates.estimate import Estimate, containment_share, resemblance_share, wilson
 from nearstream.streams.estimates.passages import CommonText, common_text
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import LdRules

@@ -4,9 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from nearstream.streams.estimates.frames import FORMS_MAX, Frame, Seen, has_stayed, is_of_frame, learn
+from nearstream.streams.estimates.frames import (
+    FORMS_MAX,
+    Frame,
+    Part,
+    Seen,
+    has_stayed,
+    is_of_frame,
+    learn,
+    pack_parts,
+    unpack_parts,
+)
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.page_parts import Part, pack_parts, unpack_parts
 
 ARTICLE = "A paragraph of the article that is read for its own sake, with all that it has to say about its matter."
 

@@ -8,7 +8,7 @@ from nearstream.streams.fingerprints.letters import LETTERS
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.signing.signs import signs
+from nearstream.streams.signing.signer import signs
 from tests.support.letter_table import FILE, UNICODE, table
 
 RULES = TextRules(spelling="plain/2")

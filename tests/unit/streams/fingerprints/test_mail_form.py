@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from nearstream.streams.fingerprints.mail_form import mask_personal
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import mask_personal
 
 RULES = TextRules(masks="mail/1")
 

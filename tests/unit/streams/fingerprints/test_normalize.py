@@ -8,8 +8,7 @@ import pytest
 
 from nearstream.streams.fingerprints.normalize import nfkc, normalize
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.unicode14 import NEWER
-from nearstream.streams.fingerprints.unicode_tables import COMPLEX, bmp_table
+from nearstream.streams.fingerprints.unicode_tables import COMPLEX, NEWER, bmp_table
 
 
 def form(text: str) -> str:

@@ -1,7 +1,7 @@
 """Hashes of the parts of web pages."""
 
+from nearstream.streams.estimates.frames import PARTS_MAX, pack_parts, unpack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.page_parts import PARTS_MAX, pack_parts, unpack_parts
 
 KEY = HashKey.public()
 

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from nearstream.streams.fingerprints.unicode14 import NEWER
+from nearstream.streams.fingerprints.unicode_tables import NEWER
 
 ASSIGNED_IN_14 = 284_278  # including private use, surrogates and controls
 

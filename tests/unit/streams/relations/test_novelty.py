@@ -7,7 +7,7 @@ from statistics import fmean, median
 import pytest
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.covering import cover
+from nearstream.streams.estimates.passages import cover
 from nearstream.streams.relations.novelty import Novelty, Source, novelty
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer

@@ -7,8 +7,7 @@ import pytest
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
-from nearstream.streams.signing.signs import signs
+from nearstream.streams.signing.signer import Signer, signs
 from tests.reference import signs as reference
 
 KEY = HashKey.public()

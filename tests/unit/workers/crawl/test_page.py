@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from nearstream.schemas.documents.document import Document
+from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.page_parts import pack_parts
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import ALL, Page, PageReader

@@ -7,7 +7,7 @@
 #include "text_part.h"
 
 enum { PACKED_FIELDS = 3 };
-enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/stated.py returns */
+enum { ONE_LINEAGE = 1, ONE_SITE = 2 }; /* what `tie` of estimates/comparing.py returns */
 
 /* Memory for a text that was packed. */
 typedef struct {

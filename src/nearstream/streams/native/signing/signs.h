@@ -1,4 +1,4 @@
-/* Signs that mean something, each with the letter or digit that follows it. signing/signs.py says which these are. */
+/* Signs that mean something, each with the letter or digit that follows it. signing/signer.py says which these are. */
 
 #pragma once
 

@@ -21,7 +21,7 @@ from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import Event, PairEvent, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.estimates.stated import same_lineage
+from nearstream.streams.estimates.comparing import same_lineage
 from nearstream.workers.operations.audit.distances import Distances, PairSample
 from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
 

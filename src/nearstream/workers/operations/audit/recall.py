@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.streams.estimates.intervals import wilson
+from nearstream.streams.estimates.estimate import wilson
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.exact import Hashes, shingle_set
 from nearstream.streams.signing.signer import Unsigned

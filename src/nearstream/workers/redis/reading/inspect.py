@@ -11,8 +11,7 @@ from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query
-from nearstream.streams.store.patching import PATCH, lengthened
-from nearstream.streams.store.record import unpack_document_key, unpack_signature
+from nearstream.streams.store.record import PATCH, lengthened, unpack_document_key, unpack_signature
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Position, Store
 from nearstream.workers.redis.index.documents import current_number

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nearstream.schemas.documents import document
 from nearstream.streams.ingest import sites
-from nearstream.streams.store import limits, messages, patching, registration
+from nearstream.streams.store import limits, messages, record, registration
 from nearstream.workers.redis.server import layout
 
 _SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
@@ -36,7 +36,7 @@ class Script(NamedTuple):
     source: str
 
 
-MODULES = (document, sites, limits, messages, patching, registration, layout)
+MODULES = (document, sites, limits, messages, record, registration, layout)
 CONSTANTS: dict[str, int | float | str | bytes] = {
     **{
         name: value
