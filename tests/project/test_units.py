@@ -14,6 +14,7 @@ UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("nearstream*.
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
 
 
+@pytest.mark.foreign
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     units = [unit for unit in UNITS if unit.suffix in (".service", ".timer")]
     assert verified(units, tmp_path) == (0, "", "")
