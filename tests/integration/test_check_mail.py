@@ -113,9 +113,8 @@ async def test_collections_of_mail_are_apart(api: Api) -> None:
         assert (answer[0], answer[1].get("verdict")) == (status, told)
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_bombs_are_answered_or_refused_in_time(hasty_api: Api) -> None:
+    for body, status in [
         (b"", 400),
         (b"x" * 37_748_737, 413),
         (b"Subject: " + b"=?utf-8?q?x?= " * 25_000 + b"\r\n\r\nhello", 200),
@@ -128,12 +127,9 @@ async def test_collections_of_mail_are_apart(api: Api) -> None:
         ),
         (b"Content-Type: text/html\r\n\r\n" + b"<div>" * 100_000 + b"hello", 200),
         (b"\x00\xff" * 5_000, 200),
-    ],
-    ids=["empty", "17 MB", "subject", "20,000 parts", "2,000 levels", "html", "no mail"],
-)
-async def test_bombs_are_answered_or_refused_in_time(hasty_api: Api, body: bytes, status: int) -> None:
-    api = hasty_api
-    assert (await _ask(api, _message(BODY)))[0] == 200  # starts what HTML needs
-    answer = await api.ask(body, Content_Type="message/rfc822")
-    assert answer[0] == status
-    assert (await _ask(api, _message(BODY)))[0] == 200
+    ]:
+        api = hasty_api
+        assert (await _ask(api, _message(BODY)))[0] == 200  # starts what HTML needs
+        answer = await api.ask(body, Content_Type="message/rfc822")
+        assert answer[0] == status
+        assert (await _ask(api, _message(BODY)))[0] == 200

@@ -76,9 +76,8 @@ async def test_a_response_is_sent_as_it_is() -> None:
     assert (record.topic, record.key) == ("nearstream.documents.v1", URL.encode())
 
 
-@pytest.mark.parametrize(
-    ("declared", "body", "sent_type"),
-    [
+async def test_pages_are_told_from_other_files_whatever_type_they_have() -> None:
+    for declared, body, sent_type in [
         ("TEXT/HTML; charset=latin-1", b"<p>a", "TEXT/HTML; charset=latin-1"),
         ("text/html; x=" + "y" * 200, b"<p>a", ("text/html; x=" + "y" * 200)[:128]),
         ("", b"<!doctype html><p>a", "text/html"),
@@ -90,21 +89,17 @@ async def test_a_response_is_sent_as_it_is() -> None:
         ("application/pdf", b"%PDF-1.4", None),
         ("application/json", b"{}", None),
         ("", b"a", None),
-    ],
-)
-async def test_pages_are_told_from_other_files_whatever_type_they_have(
-    declared: str, body: bytes, sent_type: str | None
-) -> None:
-    headers = {"Content-Type": declared} if declared else {}
-    kind = responsetypes.from_args(headers=Headers(headers), url=URL, body=body)
-    response = kind(URL, headers=headers, body=body)
-    assert is_page(response) is (sent_type is not None)
-    if sent_type is not None:
-        document = document_of(await sent(page_item(response)))
-        text = body.decode("latin-1") if sent_type.startswith("text/plain") else None
-        assert (document.raw, document.content_type, document.text) == (
-            (body, sent_type, None) if text is None else (None, None, text)
-        )
+    ]:
+        headers = {"Content-Type": declared} if declared else {}
+        kind = responsetypes.from_args(headers=Headers(headers), url=URL, body=body)
+        response = kind(URL, headers=headers, body=body)
+        assert is_page(response) is (sent_type is not None)
+        if sent_type is not None:
+            document = document_of(await sent(page_item(response)))
+            text = body.decode("latin-1") if sent_type.startswith("text/plain") else None
+            assert (document.raw, document.content_type, document.text) == (
+                (body, sent_type, None) if text is None else (None, None, text)
+            )
 
 
 async def test_at_most_a_thousand_items_are_sent_at_a_time() -> None:
@@ -126,17 +121,15 @@ async def test_at_most_a_thousand_items_are_sent_at_a_time() -> None:
     assert most == 1_000
 
 
-@pytest.mark.parametrize(
-    ("reasons", "is_alias"), [([301], True), ([308, 301], True), ([302], False), ([301, 307], False)]
-)
-async def test_a_url_that_redirects_for_good_is_another_name_of_the_page(reasons: list[int], is_alias: bool) -> None:
-    old = [f"https://a.example/old/{number}" for number in range(len(reasons))]
-    request = Request(URL, meta={"redirect_urls": old, "redirect_reasons": reasons})
-    page = HtmlResponse(URL, body=b"<link rel=canonical href=/y><p>one", request=request)
-    record = await sent(page_item(page))
-    document = document_of(record)
-    assert (document.url, document.lineage) == (old[0] if is_alias else URL, URL)
-    assert (document.id, record.key) == (URL, URL.encode())
+async def test_a_url_that_redirects_for_good_is_another_name_of_the_page() -> None:
+    for reasons, is_alias in [([301], True), ([308, 301], True), ([302], False), ([301, 307], False)]:
+        old = [f"https://a.example/old/{number}" for number in range(len(reasons))]
+        request = Request(URL, meta={"redirect_urls": old, "redirect_reasons": reasons})
+        page = HtmlResponse(URL, body=b"<link rel=canonical href=/y><p>one", request=request)
+        record = await sent(page_item(page))
+        document = document_of(record)
+        assert (document.url, document.lineage) == (old[0] if is_alias else URL, URL)
+        assert (document.id, record.key) == (URL, URL.encode())
 
 
 async def test_items_of_every_kind_are_sent_with_the_fields_of_a_document() -> None:
@@ -169,10 +162,10 @@ async def test_a_page_of_four_mebibytes_is_sent_as_it_is() -> None:
     assert (document.observed_at, document.source) == (NOW, "crawler")
 
 
-@pytest.mark.parametrize("wrong", [{"url": 5}, {"observed_at": "today"}, {"labels": {"A": "b"}}, {"id": ""}])
-async def test_a_page_with_an_invalid_field_is_dropped(wrong: dict[str, object]) -> None:
-    with pytest.raises(DropItem, match="no document"):
-        await sent({"raw": b"<p>a", "content_type": "text/html", **wrong})
+async def test_a_page_with_an_invalid_field_is_dropped() -> None:
+    for wrong in [{"url": 5}, {"observed_at": "today"}, {"labels": {"A": "b"}}, {"id": ""}]:
+        with pytest.raises(DropItem, match="no document"):
+            await sent({"raw": b"<p>a", "content_type": "text/html", **wrong})
 
 
 async def test_bytes_of_another_type_are_not_taken_for_a_document() -> None:
@@ -180,10 +173,10 @@ async def test_bytes_of_another_type_are_not_taken_for_a_document() -> None:
         await sent({"raw": b'{"text": "one"}', "content_type": "application/json"})
 
 
-@pytest.mark.parametrize("item", [{}, {"url": URL}, {"text": "a", "html": "b"}, {"text": "a", "observed_at": "today"}])
-async def test_an_item_that_is_no_document_is_dropped(item: dict[str, str]) -> None:
-    with pytest.raises(DropItem, match="no document"):
-        await sent(item)
+async def test_an_item_that_is_no_document_is_dropped() -> None:
+    for item in [{}, {"url": URL}, {"text": "a", "html": "b"}, {"text": "a", "observed_at": "today"}]:
+        with pytest.raises(DropItem, match="no document"):
+            await sent(item)
 
 
 def test_a_deployment_whose_json_is_of_another_program_is_refused() -> None:

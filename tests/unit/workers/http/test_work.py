@@ -1,10 +1,14 @@
 """A few work at a time, and the newest that waits is next."""
 
 import asyncio
+import logging
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nearstream.workers.http.work import Turns
+from nearstream.workers.http.work import RareLog, Turns, in_thread
 
 
 class _Work:
@@ -78,16 +82,51 @@ async def test_work_that_fails_or_is_cancelled_passes_its_turn_on() -> None:
     await work.end("b")
 
 
-async def test_nothing_is_kept_of_those_who_gave_up_while_newer_ones_come() -> None:
-    turns = Turns(1)
-    work = _Work(turns)
-    await work.start("first")
-    for number in range(100):
-        await work.start(f"old {number}", f"new {number}")
-        work.tasks[f"old {number}"].cancel()
-        await _settled()
-        assert len(turns._waiting) == number + 1
-    for task in work.tasks.values():
-        task.cancel()
-    await _settled()
-    assert turns._waiting == []
+class Body:
+    """Something that a weak reference may name."""
+
+
+async def test_work_that_is_given_up_keeps_no_arguments() -> None:
+    free = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        busy = in_thread(pool, free.wait)
+        body = Body()
+        known = weakref.ref(body)
+        waiting = in_thread(pool, id, body)
+        del body
+        assert known() is not None
+        waiting.cancel()
+        await asyncio.sleep(0)
+        assert known() is None
+        free.set()
+        assert await busy
+
+
+async def test_results_and_errors_come_back() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert await in_thread(pool, divmod, 7, 2) == (3, 1)
+        with pytest.raises(ZeroDivisionError):
+            await in_thread(pool, divmod, 7, 0)
+
+
+async def test_a_line_is_logged_once_and_each_other_one_too(caplog: pytest.LogCaptureFixture) -> None:
+    rare = RareLog(logging.getLogger("nearstream.test"))
+    for _ in range(100):
+        rare.warning("no right to read")
+    rare.warning("no right to write, 100 %")
+    assert caplog.messages == ["no right to read", "no right to write, 100 %"]
+
+
+async def test_it_is_logged_again_after_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    rare = RareLog(logging.getLogger("nearstream.test"))
+    rare.warning("no right to read")
+    rare.logged["no right to read"] -= 60.0
+    rare.warning("no right to read")
+    assert len(caplog.messages) == 2
+
+
+async def test_what_is_remembered_has_a_bound() -> None:
+    rare = RareLog(logging.getLogger("nearstream.test"))
+    for number in range(1_000):
+        rare.warning(f"line {number}")
+    assert len(rare.logged) <= 64
