@@ -132,7 +132,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep the durations for the runs to come, if that is asked for."""
     if os.environ.get("RENEW_DURATIONS") and not hasattr(session.config, "workerinput"):
-        keep_durations(known_durations() | _TAKEN)
+        keep_durations(_TAKEN)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,12 +1,13 @@
 """Deal tests to the processes of a parallel run, so that those that take long begin first and end together."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 DURATIONS = Path(__file__).parent.parent / "durations.json"
-LONG_SECONDS = 2.0  # tests that take less are not listed
+LONG_SECONDS = 4.0  # files that take less are not listed
 
 
 class Named(Protocol):
@@ -21,14 +22,17 @@ _Test = TypeVar("_Test", bound=Named)
 
 
 def known_durations() -> dict[str, float]:
-    """Return the seconds that long tests took when the file was renewed."""
+    """Return the seconds that files with long tests took when the list was renewed."""
     durations: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     return durations
 
 
 def keep_durations(seconds: dict[str, float]) -> None:
-    """Write the file of durations."""
-    long = {name: round(taken, 1) for name, taken in sorted(seconds.items()) if taken >= LONG_SECONDS}
+    """Write how long the files with long tests took, from the seconds of each test."""
+    files: Counter[str] = Counter()
+    for name, taken in seconds.items():
+        files[_file(name)] += taken
+    long = {name: round(taken, 1) for name, taken in sorted(files.items()) if taken >= LONG_SECONDS}
     DURATIONS.write_text(json.dumps(long, indent=0) + "\n")
 
 
@@ -41,23 +45,23 @@ def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -
 
     Args:
         tests: The tests.
-        durations: Seconds by test, of the long ones.
+        durations: Seconds by file, of the long ones.
         processes: Count of processes.
     """
     files: dict[str, list[_Test]] = {}
     for test in tests:
-        files.setdefault(_file(test), []).append(test)
-    long = [files[name] for name in {_file(test): None for test in tests if test.nodeid in durations}]
+        files.setdefault(_file(test.nodeid), []).append(test)
     parts: list[list[_Test]] = [[] for _ in range(processes)]
     loads = [0.0] * processes
     most = -(-len(tests) // processes)
-    for some in sorted(long, key=lambda some: -_sum(some, durations)):
+    for name in sorted(files.keys() & durations.keys(), key=lambda name: (-durations[name], name)):
+        some = files[name]
         free = [at for at in range(processes) if len(parts[at]) + len(some) <= most]
         if not free:
             continue  # they stay among the others
         least = min(free, key=loads.__getitem__)
         parts[least] += some
-        loads[least] += _sum(some, durations)
+        loads[least] += durations[name]
     placed = {id(test) for part in parts for test in part}
     rest = iter([test for test in tests if id(test) not in placed])
     for at, part in enumerate(parts):
@@ -66,9 +70,5 @@ def dealt(tests: Sequence[_Test], durations: dict[str, float], processes: int) -
     return [test for part in parts for test in part] + list(rest)
 
 
-def _file(test: Named) -> str:
-    return test.nodeid.partition("::")[0]
-
-
-def _sum(tests: Sequence[Named], durations: dict[str, float]) -> float:
-    return sum(durations.get(test.nodeid, 0.0) for test in tests)
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
