@@ -29,8 +29,10 @@ from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.check import Checked  # it loads the client of Redis, which `sign` does not need
-    from nearstream.workers.operations.signatures import Signed
+    from nearstream.workers.operations.signatures import (
+        Checked,  # it loads the client of Redis, which `sign` does not need
+        Signed,
+    )
 
 _NOT_SHOWN = ("degraded", "reason", "learned", "learn_reason")
 _PUBLIC_KEY = "nearstream: NEARSTREAM_HASH_KEY is not set: whoever sees these signatures can test guesses of the texts"
@@ -100,7 +102,7 @@ def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
 async def _ask(deployment: Deployment, questions: "Iterator[Signed | Refused]", options: argparse.Namespace) -> Exit:
     """Show each answer, and return the exit code: a file was unreadable, an answer was yes, or none was."""
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.check import check_signatures
+    from nearstream.workers.operations.signatures import check_signatures
 
     outcomes = set()
     async with aclosing(check_signatures(deployment, questions, options.timeout, options.against)) as answers:

@@ -67,7 +67,7 @@ async def read_range(
     Both are offsets. Records that the broker no longer has are left out.
     """
     async with (
-        consumer(settings, 10.0) as client,
+        consumer(settings, 10.0, fetch_wait_ms=1) as client,
         aclosing(between(client, TopicPartition(topic, partition), start, end)) as records,
     ):
         async for record in records:

@@ -5,7 +5,7 @@ from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.workers.cli.check import new_parts, part_lines
 from nearstream.workers.config.settings import load
-from nearstream.workers.operations.check import Checked
+from nearstream.workers.operations.signatures import Checked
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded, embedded
 from tests.support.made_up import NOON, words

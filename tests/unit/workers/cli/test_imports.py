@@ -46,9 +46,8 @@ USED: list[tuple[set[str], int, str]] = [
     (KAFKA, 325, "kafka.lag operations.dead_letters"),
     (REDIS, 385, "redis.reading.stats"),
     (REDIS | KAFKA, 490, "operations.inspection operations.replay"),
-    (ARRAYS, 530, "operations.outcome pipeline.in_process"),
+    (ARRAYS, 530, "operations.outcome operations.signatures"),
     (ARRAYS | KAFKA, 610, "operations.audit.recall"),
-    (ARRAYS | REDIS, 630, "operations.check"),
     (ARRAYS | REDIS | KAFKA, 650, "operations.doctor operations.rebuild"),
 ]
 # A room of the command line imports these on use only, so that its help and the completion are as fast as the list of

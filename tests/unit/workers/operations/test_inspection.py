@@ -35,7 +35,7 @@ def test_the_newest_record_tells_what_became_of_it() -> None:
             8,
             0,
             DocumentStatus.UNKNOWN,
-            "of another scheme: compact-.*, the index has standard-",
+            "of another scheme: compact-.*, the index has fine-",
         ),
         (signed(text=" "), 8, 0, DocumentStatus.UNKNOWN, "holds the signature of an empty text"),
         (b"no signature", 8, 0, DocumentStatus.UNKNOWN, "holds no signature: "),
