@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Annotated
@@ -23,12 +23,7 @@ from nearstream.workers.monitoring.metrics import MAIL_CONNECTIONS, MILTER_MESSA
 
 TAKE_SECONDS = 300.0  # within which a client takes a reply
 _STOP_SECONDS = 1.0  # for messages in work
-
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux has it
-
-Replies = Callable[[asyncio.StreamReader], AsyncGenerator[bytes]]
-
-
 HEADER = b"X-Nearstream"
 CONNECTIONS = 256
 IDLE_SECONDS = 600.0  # Postfix keeps a connection as long as its client, which may pause for 300 s
@@ -57,83 +52,6 @@ class _PromptProtocol(asyncio.StreamReaderProtocol):
         super().data_received(data)
         if _QUICKACK is not None and self._socket is not None:
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
-
-
-@dataclass
-class Connections:
-    """Connections of clients.
-
-    Attributes:
-        replies: Yields the replies to what a client sends, until one of both leaves.
-        most: Connections at a time.
-        full: The reply to a client above this limit.
-        tasks: A task for each connection.
-    """
-
-    replies: Replies
-    most: int
-    full: bytes
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
-
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a client until one of both leaves."""
-        task = asyncio.current_task()
-        if task is None or len(self.tasks) >= self.most:
-            writer.write(self.full)
-            writer.close()
-            return
-        self.tasks.add(task)
-        try:
-            with MAIL_CONNECTIONS.track_inprogress():
-                await self._reply(reader, writer)
-        except (EOFError, OSError, TimeoutError):
-            pass  # the client is gone, or says nothing
-        except asyncio.CancelledError:
-            pass  # the server ends, and nothing awaits this task
-        finally:
-            self.tasks.discard(task)
-            writer.close()
-
-    async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with aclosing(self.replies(reader)) as replies:
-            async for reply in replies:
-                writer.write(reply)
-                try:
-                    async with asyncio.timeout(TAKE_SECONDS):
-                        await writer.drain()
-                except TimeoutError:
-                    writer.transport.abort()  # to close it would wait for the client
-                    return
-
-    async def end(self) -> None:
-        """Let messages in work come to their end for a moment, and close all connections."""
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=_STOP_SECONDS)
-        for task in self.tasks:  # a message without a reply is sent again
-            task.cancel()
-
-
-@asynccontextmanager
-async def serving(address: str, connections: Connections) -> AsyncIterator[str]:
-    """Accept clients at `host:port` during the block, and yield the address with the port that was taken.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
-    loop = asyncio.get_running_loop()
-    host, port = address.rsplit(":", 1)
-    try:
-        server = await loop.create_server(
-            lambda: _PromptProtocol(asyncio.StreamReader(loop=loop), connections.talk, loop=loop), host, int(port)
-        )
-    except OSError as error:
-        raise SettingsError(f"--listen: cannot listen on {address}: {error.strerror or error}") from None
-    try:
-        host, port = server.sockets[0].getsockname()[:2]
-        yield f"{host}:{port}"
-    finally:
-        server.close()
-        await connections.end()
 
 
 class Contained(msgspec.Struct, frozen=True):
@@ -213,10 +131,48 @@ class Milter:
     Attributes:
         ask: Asks about a message.
         memory: What is left for messages.
+        tasks: A task for each connection.
     """
 
     ask: Ask
     memory: Memory = field(default_factory=Memory)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a mail server until one of both leaves, unless there are too many connections."""
+        task = asyncio.current_task()
+        if task is None or len(self.tasks) >= CONNECTIONS:
+            writer.close()
+            return
+        self.tasks.add(task)
+        try:
+            with MAIL_CONNECTIONS.track_inprogress():
+                await self._talk(reader, writer)
+        except (EOFError, OSError, TimeoutError):
+            pass  # the mail server is gone, or says nothing
+        except asyncio.CancelledError:
+            pass  # the filter ends, and nothing awaits this task
+        finally:
+            self.tasks.discard(task)
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with aclosing(self.replies(reader)) as replies:
+            async for reply in replies:
+                writer.write(reply)
+                try:
+                    async with asyncio.timeout(TAKE_SECONDS):
+                        await writer.drain()
+                except TimeoutError:
+                    writer.transport.abort()  # to close it would wait for the mail server
+                    return
+
+    async def end(self) -> None:
+        """Let messages in work come to their end for a moment, and close all connections."""
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=_STOP_SECONDS)
+        for task in self.tasks:  # a message without a reply is sent again
+            task.cancel()
 
     async def replies(self, reader: asyncio.StreamReader) -> AsyncGenerator[bytes]:
         """Yield the reply to each command until the mail server leaves, or breaks the protocol."""
@@ -288,13 +244,27 @@ def header_value(answer: Answer) -> bytes:
     return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{contains}".encode()
 
 
-def milter(address: str, ask: Ask) -> AbstractAsyncContextManager[str]:
-    """Accept mail servers at `host:port` during a block, and yield the address.
+@asynccontextmanager
+async def milter(address: str, ask: Ask) -> AsyncIterator[str]:
+    """Accept mail servers at `host:port` during the block, and yield the address with the port that was taken.
 
     Raises:
         SettingsError: The address cannot be used.
     """
-    return serving(address, Connections(Milter(ask).replies, CONNECTIONS, b""))
+    loop, filtering = asyncio.get_running_loop(), Milter(ask)
+    host, port = address.rsplit(":", 1)
+    try:
+        server = await loop.create_server(
+            lambda: _PromptProtocol(asyncio.StreamReader(loop=loop), filtering.talk, loop=loop), host, int(port)
+        )
+    except OSError as error:
+        raise SettingsError(f"--listen: cannot listen on {address}: {error.strerror or error}") from None
+    try:
+        host, port = server.sockets[0].getsockname()[:2]
+        yield f"{host}:{port}"
+    finally:
+        server.close()
+        await filtering.end()
 
 
 async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
