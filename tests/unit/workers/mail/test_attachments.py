@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.workers.mail import attachments
+from nearstream.workers.mail import message
 from nearstream.workers.mail.fields import read_head
 from nearstream.workers.mail.structure import Part
 
@@ -28,9 +28,9 @@ def part(content: bytes, encoding: bytes = b"") -> Part:
 )
 def test_line_ends_of_an_attachment_count_alike_wherever_its_blocks_end(content: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attachments, "_BLOCK_BYTES", 3)
-        in_blocks = attachments.digests([part(content)], KEY)
-    assert in_blocks == attachments.digests([part(content)], KEY)
+        patch.setattr(message, "_BLOCK_BYTES", 3)
+        in_blocks = message.digests([part(content)], KEY)
+    assert in_blocks == message.digests([part(content)], KEY)
     assert bool(in_blocks) == bool(content.replace(b"\r\n", b"\n").strip(b"\n"))
 
 
@@ -49,6 +49,6 @@ def test_line_ends_of_an_attachment_count_alike_wherever_its_blocks_end(content:
 )
 def test_no_attachment_is_read_for_longer_than_there_is_time(make: Callable[[], bytes], encoding: bytes) -> None:
     attached, began = part(make(), encoding), time.thread_time()
-    attachments.digests([attached], KEY, time.monotonic() + 0.01)
+    message.digests([attached], KEY, time.monotonic() + 0.01)
     assert time.thread_time() - began < 0.1
-    assert attachments.digests([attached], KEY, inf) is not None
+    assert message.digests([attached], KEY, inf) is not None
