@@ -72,7 +72,7 @@ class FeatureHasher:
         """
         self.over_bytes = Rolling(key.base)
         self._over_words = Rolling(key.word_base)
-        self._table = key.table
+        self._table = np.frombuffer(key.table_bytes, "<u8").astype(np.uint64)
         self._sketch_salt = constant(key.sketch_salt)
         self._anchor_salt = constant(key.anchor_salt)
         self._word_bytes = word_bytes

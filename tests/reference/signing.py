@@ -14,7 +14,7 @@ from nearstream.streams.fingerprints.parameters import NoiseRules, SampledRules,
 from nearstream.streams.native import Content, Signed
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import MAX_BYTES, Signer
-from tests.reference.ld import LdSignature, ld_signatures
+from tests.reference.ld import ld_signatures
 from tests.reference.minhash import NONE, sketch, sketches
 from tests.reference.normal_form import NormalForm, normal_forms
 from tests.reference.polynomials import distinct
@@ -23,7 +23,6 @@ from tests.reference.winnowing import anchors, sampled_symbols, sampled_windows
 
 PUBLIC = HashKey.public()
 
-_NO_LD = LdSignature(0, b"", b"")
 _ANCHOR = np.dtype("<u8")
 _ANCHORS: Final = 9  # index of the anchors in Content
 
@@ -78,13 +77,10 @@ class NumpySigning:
         features = hasher.features(forms)
         shingles = hasher.shingles(features, scheme.sketch)
         slots = sketches(shingles, scheme.sketch)
-        ld, found = [_NO_LD] * len(forms), [b""] * len(forms)
-        if scheme.ld:
-            windows = hasher.byte_windows(features.joined, scheme.ld.window_bytes, self._key.ld_salt)
-            ld = ld_signatures(windows, rate, scheme.ld)
-        if scheme.anchors:
-            found = anchors(hasher.anchor_windows(features, scheme.anchors), spaceless, scheme.anchors)
-        if scheme.ld and scheme.sampled:
+        windows = hasher.byte_windows(features.joined, scheme.ld.window_bytes, self._key.ld_salt)
+        ld = ld_signatures(windows, rate, scheme.ld)
+        found = anchors(hasher.anchor_windows(features, scheme.anchors), spaceless, scheme.anchors)
+        if scheme.sampled:
             sampled = zip(forms, found, windows.each(), ld, strict=True)
             found = [
                 _with_sampled(form, packed, row, signature.rate, scheme.sampled)
@@ -98,7 +94,7 @@ class NumpySigning:
         ]
 
     def _first_rate(self, n_bytes: int) -> int:
-        return self._scheme.ld.first_rate(n_bytes) if self._scheme.ld else 0
+        return self._scheme.ld.first_rate(n_bytes)
 
 
 def _with_sampled(
@@ -108,7 +104,9 @@ def _with_sampled(
     size = form.data.size
     if size >= rules.below_bytes:
         return anchors
-    return _together(anchors, sampled_symbols(windows, rules.first_rate(size, rate), rules.max_keys))
+    while size > rules.usual_keys * rate:
+        rate *= 2
+    return _together(anchors, sampled_symbols(windows, rate, rules.max_keys))
 
 
 def _together(anchors: bytes, sampled: NDArray[np.uint64]) -> bytes:

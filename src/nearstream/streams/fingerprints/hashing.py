@@ -5,16 +5,11 @@ An author who does not know the secret cannot construct texts with chosen hashes
 
 import struct
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from hashlib import blake2b
 from itertools import count
-from typing import TYPE_CHECKING
 
 import mmh3
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PUBLIC_SECRET = b"nearstream public default key"
 DIGEST_BYTES = 16
@@ -25,7 +20,7 @@ class HashKey:
     """Hash parameters derived from a secret, which is not kept.
 
     It protects against authors of texts, because they do not see signatures. Anyone who can obtain signatures of chosen
-    texts can recover `table`, so a party that is not trusted needs a key of its own.
+    texts can recover `table_bytes`, so a party that is not trusted needs a key of its own.
 
     Attributes:
         fingerprint: 8 hex digits that name the key and reveal nothing about it.
@@ -75,13 +70,6 @@ class HashKey:
     def public(cls) -> "HashKey":
         """Return the publicly known key, for development."""
         return cls.from_secret(PUBLIC_SECRET)
-
-    @cached_property
-    def table(self) -> "NDArray[np.uint64]":
-        """The numbers of `table_bytes`."""
-        import numpy as np  # on use, since most commands sign nothing
-
-        return np.frombuffer(self.table_bytes, dtype="<u8").astype(np.uint64)
 
     def __repr__(self) -> str:
         """Show the fingerprint only."""

@@ -20,15 +20,6 @@ WORD_SYMBOL_BITS, SPLIT_SYMBOL_BITS = 19, 16  # of a stored symbol, in one word 
 # Bits from the first one bit on, by the stored bits of a symbol.
 KEPT_SYMBOL_BITS = {WORD_SYMBOL_BITS: 16, SPLIT_SYMBOL_BITS: 13}
 
-# Upper limits of what signing can do. The C code (native/job.h) allows at least these.
-_MAX_POWER = 64
-_MAX_RUN = 2_048
-_MAX_SHARE = 4_096
-_MAX_KEPT = 65_535
-_MAX_RATE = 1 << 32
-_MAX_SAMPLED = 1_024
-_MAX_SAMPLED_BYTES = 1 << 24
-
 
 @dataclass(frozen=True)
 class TextRules:
@@ -158,17 +149,6 @@ class SampledRules:
     usual_keys: int = 24
     max_keys: int = 64
 
-    def first_rate(self, n_bytes: int, rate: int) -> int:
-        """Return the rate to try first for a normal form.
-
-        Args:
-            n_bytes: Bytes of the normal form.
-            rate: Rate of its LD signature.
-        """
-        while n_bytes > self.usual_keys * rate:
-            rate *= 2
-        return rate
-
 
 @dataclass(frozen=True)
 class BandRules:
@@ -185,90 +165,3 @@ class BandRules:
     rows: int = 5
     min_words: int = MIN_WORDS
     min_spaceless_bytes: int = MIN_SPACELESS_BYTES
-
-
-def invalid_parameters(
-    text: TextRules,
-    sketch: SketchRules,
-    ld: LdRules | None,
-    anchors: AnchorRules | None,
-    noise: NoiseRules | None = None,
-    sampled: SampledRules | None = None,
-) -> str:
-    """Return the first parameter that signing cannot use, with its range.
-
-    Returns:
-        Text such as `bits: 8, 16 or 32`, or an empty string if all parameters are valid.
-    """
-    checks = [
-        ("word_bytes: 2 to 64", 2 <= text.word_bytes <= _MAX_POWER),
-        ("mark_run: 1 to 64", 1 <= text.mark_run <= _MAX_POWER),
-        ("spaceless_share: 0 to 4,096", 0 <= text.spaceless_share <= _MAX_SHARE),
-        ("spelling: plain/2 or none", text.spelling in ("", "plain/2")),
-        ("signs: signs/1 or none", text.signs in ("", "signs/1")),
-        ("masks: mail/1, mail/2 or none", text.masks in ("", "mail/1", "mail/2")),
-        ("slots: 128", sketch.slots == SLOTS),
-        ("bits: 8, 16 or 32", sketch.bits in (8, 16, 32)),
-        ("shingle_words: 1 to 64", 1 <= sketch.shingle_words <= _MAX_POWER),
-        ("sketch window_bytes: 1 to 64", 1 <= sketch.window_bytes <= _MAX_POWER),
-        *(_ld_checks(ld) if ld else ()),
-        *(_anchor_checks(anchors) if anchors else ()),
-        *(_noise_checks(noise) if noise else ()),
-        (
-            "sampled below_bytes: 1 to 2**24, usual_keys: 1 to max_keys, max_keys: to 1,024, beside an LD signature",
-            not sampled or _are_sampled(sampled, ld),
-        ),
-    ]
-    return next((expected for expected, holds in checks if not holds), "")
-
-
-def _ld_checks(rules: LdRules) -> list[tuple[str, bool]]:
-    rates, lengths = rules.rates, rules.lengths
-    return [
-        ("rates: 1 to 8, none below the one before", 1 <= len(rates) <= 8 and list(rates) == sorted(rates)),
-        ("rates: powers of two, to 2**32", all(map(_is_rate, rates))),
-        (
-            "lengths: ascending, one less than rates",
-            len(lengths) + 1 == len(rates) and list(lengths) == sorted(lengths),
-        ),
-        (
-            "symbol_bits, gap_bits, gap_steps: 19, 13, 0 or 16, 0, 8",
-            _layout(rules) in ((19, 13, 0), (16, 0, GAP_STEPS)),
-        ),
-        ("ld window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MAX_POWER),
-        ("max_symbols: 1 to 65,535", 1 <= rules.max_symbols <= _MAX_KEPT),
-    ]
-
-
-def _anchor_checks(rules: AnchorRules) -> list[tuple[str, bool]]:
-    return [
-        ("anchor words: 1 to 64", 1 <= rules.words <= _MAX_POWER),
-        ("anchor window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MAX_POWER),
-        ("run times spaceless_factor: 1 to 2,048", 1 <= rules.run <= rules.run * rules.spaceless_factor <= _MAX_RUN),
-        ("max_anchors: 1 to 65,535", 1 <= rules.max_anchors <= _MAX_KEPT),
-        ("dense_below: 0 to 65,535", 0 <= rules.dense_below <= _MAX_KEPT),
-    ]
-
-
-def _noise_checks(rules: NoiseRules) -> list[tuple[str, bool]]:
-    return [
-        ("noise window_bytes: 1 to 64", 1 <= rules.window_bytes <= _MAX_POWER),
-        ("noise rate: a power of two, 2 to 2**32", _is_rate(rules.rate) and rules.rate > 1),
-        ("max_keys: 1 to 1,024", 1 <= rules.max_keys <= _MAX_SAMPLED),
-    ]
-
-
-def _are_sampled(rules: SampledRules, ld: LdRules | None) -> bool:
-    return (
-        ld is not None
-        and 1 <= rules.below_bytes <= _MAX_SAMPLED_BYTES
-        and 1 <= rules.usual_keys <= rules.max_keys <= _MAX_SAMPLED
-    )
-
-
-def _is_rate(rate: int) -> bool:
-    return 1 <= rate <= _MAX_RATE and rate & (rate - 1) == 0
-
-
-def _layout(rules: LdRules) -> tuple[int, int, int]:
-    return rules.symbol_bits, rules.gap_bits, rules.gap_steps

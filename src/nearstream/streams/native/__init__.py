@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NewType, Protocol, cast
 
-INTERFACE = 12  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 13  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 _REMEDY = "install nearstream anew, by `pip install -e .` in a checkout, or from a wheel"
 

@@ -20,13 +20,13 @@ typedef struct {
     u64 table[256];
     u64 base, word_base;
     u64 sketch_salt, ld_salt, anchor_salt;
-    u64 digest_key[4], digest_bytes; /* digest_bytes 0: no digests */
+    u64 digest_key[4];
     u64 mark_run, spaceless_share, word_bytes;
     u64 sketch_bits, shingle_words, shingle_bytes;
-    u64 rates; /* 0: no LD signature */
+    u64 rates;
     u64 rate[MAX_RATES], length[MAX_RATES];
     u64 symbol_bits, gap_bits, gap_steps, max_symbols;
-    u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors; /* max_anchors 0: no anchors */
+    u64 anchor_words, anchor_bytes, run, spaceless_factor, max_anchors;
     u64 dense_below;
     u64 sampled_below, usual_sampled, max_sampled; /* LD windows that become keys besides anchors */
     u64 noise_bytes, noise_rate, max_noise;        /* other windows that do. max_noise 0: none */
@@ -153,20 +153,14 @@ static int are_valid_numbers(const Numbers *n)
     int valid = between(n->word_bytes, 2, MAX_POWER) && power_between(n->sketch_bits, 8, 32);
     valid &= between(n->shingle_words, 1, MAX_POWER) && between(n->shingle_bytes, 1, MAX_POWER);
     valid &= between(n->mark_run, 1, MAX_POWER) && between(n->spaceless_share, 0, MAX_RUN);
-    valid &= n->digest_bytes == 0 || n->digest_bytes == DIGEST;
-    valid &= n->rates <= MAX_RATES && n->max_symbols <= MAX_KEPT;
-    if (n->rates) {
-        valid &= between(n->symbol_bits, 1, 32) && between(n->max_symbols, 1, MAX_KEPT);
-        valid &= n->gap_bits == 0 || n->gap_bits == GAP_BITS;
-        valid &= n->gap_bits || between(n->gap_steps, 1, (u64)1 << 32);
-    }
+    valid &= between(n->rates, 1, MAX_RATES) && between(n->max_symbols, 1, MAX_KEPT) && between(n->symbol_bits, 1, 32);
+    valid &= n->gap_bits == GAP_BITS || (n->gap_bits == 0 && between(n->gap_steps, 1, (u64)1 << 32));
     for (size_t i = 0; i < n->rates && valid; i++)
         valid &= power_between(n->rate[i], 1, (u64)1 << 32) && (n->gap_bits || n->rate[i] >= n->gap_steps);
-    if (n->max_anchors) {
-        valid &= between(n->anchor_words, 1, MAX_POWER) && between(n->anchor_bytes, 1, MAX_POWER);
-        valid &= between(n->run, 1, MAX_RUN) && between(n->spaceless_factor, 1, MAX_RUN / n->run);
-        valid &= n->max_anchors <= MAX_KEPT && n->dense_below <= MAX_KEPT;
-    }
+    valid &= between(n->anchor_words, 1, MAX_POWER) && between(n->anchor_bytes, 1, MAX_POWER);
+    valid &= between(n->run, 1, MAX_RUN) && between(n->spaceless_factor, 1, MAX_RUN);
+    valid &= n->run * n->spaceless_factor <= MAX_RUN;
+    valid &= between(n->max_anchors, 1, MAX_KEPT) && n->dense_below <= MAX_KEPT;
     valid &= n->usual_sampled <= n->max_sampled && n->max_sampled <= MAX_SAMPLED && n->max_noise <= MAX_SAMPLED;
     if (n->max_noise)
         valid &= between(n->noise_bytes, 1, MAX_POWER) && power_between(n->noise_rate, 2, (u64)1 << 32);

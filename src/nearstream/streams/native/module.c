@@ -22,7 +22,7 @@
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 12 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 13 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -68,8 +68,7 @@ static enum Outcome run(Call *call)
         return FOLDED;
     }
     sign_form(job, &call->result);
-    if (job->context->n.digest_bytes)
-        write_digests(job, f->data, (size_t)(f->end - f->data), &call->result);
+    write_digests(job, f->data, (size_t)(f->end - f->data), &call->result);
     return FOLDED;
 }
 
@@ -85,7 +84,7 @@ static PyObject *signed_tuple(const Job *job, const Result *result)
         bytes_of(result->anchor, 8 * result->anchors),
     };
     PyObject *signature[] = {
-        bytes_of(result->digest, n->digest_bytes), bytes_of(result->raw_digest, n->digest_bytes),
+        bytes_of(result->digest, DIGEST), bytes_of(result->raw_digest, DIGEST),
         tuple_of(content, sizeof content / sizeof *content),
     };
     return tuple_of(signature, sizeof signature / sizeof *signature);

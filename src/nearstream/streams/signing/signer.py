@@ -1,26 +1,19 @@
 """Signing: from a document to its signature."""
 
 import re
+import struct
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import astuple
 from datetime import datetime
 from typing import NamedTuple, TypeVar
-
-import numpy as np
 
 from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
-from nearstream.streams.fingerprints.parameters import (
-    LD_WINDOW_BYTES,
-    AnchorRules,
-    LdRules,
-    NoiseRules,
-    SampledRules,
-    invalid_parameters,
-)
+from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
@@ -73,11 +66,6 @@ class Signer:
         """
         if key.fingerprint != scheme.key_fingerprint:
             raise ValueError(f"key: the scheme was made for the key {scheme.key_fingerprint}, not {key.fingerprint}")
-        expected = invalid_parameters(
-            scheme.text, scheme.sketch, scheme.ld, scheme.anchors, scheme.noise, scheme.sampled
-        )
-        if expected:
-            raise ValueError(f"{scheme.label}: {expected} expected")
         self._scheme = scheme
         self._key = key
         self._max_bytes = max_bytes
@@ -175,60 +163,30 @@ def _present(value: _Value | None, name: str) -> _Value:
     return value
 
 
-def packed_context(scheme: Scheme, key: HashKey, digest_bytes: int = DIGEST_BYTES) -> bytes:
+def packed_context(scheme: Scheme, key: HashKey) -> bytes:
     """Return the table, salts and numbers for C, 8 bytes each.
 
     They have the order of `Numbers` in native/job.h.
 
-    Args:
-        scheme: The scheme to sign under.
-        key: The key that the scheme was made for.
-        digest_bytes: 16, or 0 to leave both digests empty.
-
     Raises:
         ValueError: The LD signature has other windows or more rates than C has room for.
     """
-    text, sketch = scheme.text, scheme.sketch
-    numbers = [
-        *(key.base, key.word_base, key.sketch_salt, key.ld_salt, key.anchor_salt),
-        *np.frombuffer(key.digest_key, dtype="<u8").tolist(),
-        *(digest_bytes, text.mark_run, text.spaceless_share, text.word_bytes),
-        *(sketch.bits, sketch.shingle_words, sketch.window_bytes),
-        *_ld_numbers(scheme.ld),
-        *_anchor_numbers(scheme.anchors),
-        *_sampled_numbers(scheme.sampled),
-        *_noise_numbers(scheme.noise),
-    ]
-    return np.concatenate((key.table, np.array(numbers, dtype=np.uint64))).astype("<u8").tobytes()
-
-
-def _ld_numbers(rules: LdRules | None) -> list[int]:
-    if rules is None:
-        return [0] * (5 + 2 * _MAX_RATES)
+    text, sketch, ld = scheme.text, scheme.sketch, scheme.ld
     # The C code has the width of an LD window as a constant, so a scheme cannot set another one.
-    if rules.window_bytes != LD_WINDOW_BYTES or len(rules.rates) > _MAX_RATES:
+    if ld.window_bytes != LD_WINDOW_BYTES or len(ld.rates) > _MAX_RATES:
         raise ValueError(f"ld: windows of {LD_WINDOW_BYTES} bytes and at most {_MAX_RATES} rates expected")
-    rates = [*rules.rates, *[0] * (_MAX_RATES - len(rules.rates))]
-    lengths = [*rules.lengths, *[0] * (_MAX_RATES - len(rules.lengths))]
-    return [
-        *(len(rules.rates), *rates, *lengths),
-        *(rules.symbol_bits, rules.gap_bits, rules.gap_steps, rules.max_symbols),
+    numbers = [
+        *(text.mark_run, text.spaceless_share, text.word_bytes),
+        *(sketch.bits, sketch.shingle_words, sketch.window_bytes),
+        *(len(ld.rates), *ld.rates, *[0] * (_MAX_RATES - len(ld.rates))),
+        *(*ld.lengths, *[0] * (_MAX_RATES - len(ld.lengths))),
+        *(ld.symbol_bits, ld.gap_bits, ld.gap_steps, ld.max_symbols),
+        *astuple(scheme.anchors),
+        *(astuple(scheme.sampled) if scheme.sampled else (0, 0, 0)),
+        *(astuple(scheme.noise) if scheme.noise else (0, 0, 0)),
     ]
-
-
-def _anchor_numbers(rules: AnchorRules | None) -> list[int]:
-    if rules is None:
-        return [0] * 6
-    numbers = (rules.words, rules.window_bytes, rules.run, rules.spaceless_factor)
-    return [*numbers, rules.max_anchors, rules.dense_below]
-
-
-def _sampled_numbers(rules: SampledRules | None) -> list[int]:
-    return [rules.below_bytes, rules.usual_keys, rules.max_keys] if rules else [0, 0, 0]
-
-
-def _noise_numbers(rules: NoiseRules | None) -> list[int]:
-    return [rules.window_bytes, rules.rate, rules.max_keys] if rules else [0, 0, 0]
+    salts = struct.pack("<5Q", key.base, key.word_base, key.sketch_salt, key.ld_salt, key.anchor_salt)
+    return b"".join((key.table_bytes, salts, key.digest_key, struct.pack(f"<{len(numbers)}Q", *numbers)))
 
 
 def signs(text: str) -> bytes:

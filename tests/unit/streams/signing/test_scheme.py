@@ -13,7 +13,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import BandRules, SampledRules, SketchRules, TextRules
+from nearstream.streams.fingerprints.parameters import BandRules, SketchRules
 from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 
@@ -249,19 +249,3 @@ def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
 def test_long_texts_have_no_sampled_windows() -> None:
     long = " ".join(f"word{number}" for number in range(2_000))
     assert signed(long, FINE).anchors == signed(long, replace(FINE, sampled=None)).anchors
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [SampledRules(below_bytes=0), SampledRules(usual_keys=0), SampledRules(max_keys=23), SampledRules(max_keys=1_025)],
-)
-def test_numbers_of_sampled_windows_out_of_range_are_refused(rules: SampledRules) -> None:
-    with pytest.raises(ValueError, match="sampled below_bytes"):
-        Signer(replace(FINE, sampled=rules), KEY)
-
-
-@pytest.mark.parametrize("rule", ["spelling", "signs", "masks"])
-def test_unknown_rules_of_texts_are_refused(rule: str) -> None:
-    scheme = replace(FINE, text=TextRules(**{rule: "new/1"}))
-    with pytest.raises(ValueError, match=f"{rule}: .* or none expected"):
-        Signer(scheme, KEY)

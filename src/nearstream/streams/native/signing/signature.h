@@ -71,10 +71,8 @@ static size_t shingles(Job *job)
 static void sign_form(Job *job, Result *result)
 {
     const Numbers *n = &job->context->n;
-    if (n->rates) {
-        ld_signature(job, result);
-        keep_keys(job, result->rate);
-    }
+    ld_signature(job, result);
+    keep_keys(job, result->rate);
     if (n->max_noise)
         keep_noise(job);
     result->shingles = shingles(job);

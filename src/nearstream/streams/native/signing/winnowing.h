@@ -71,9 +71,9 @@ static size_t winnowed(Job *job, u64 *out)
     const Context *c = job->context;
     u64 *windows = job->windows;
     size_t run = c->n.run * (job->spaceless ? c->n.spaceless_factor : 1), count = 0;
-    if (c->n.max_anchors && job->spaceless)
+    if (job->spaceless)
         count = byte_runs(job, c->n.anchor_bytes, c->n.anchor_salt, windows);
-    else if (c->n.max_anchors)
+    else
         count = word_runs(job, c->n.anchor_words, c->n.anchor_salt, windows);
     if (!count)
         return 0;
