@@ -19,10 +19,9 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival, Arriving, message_of
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.record import unpack_signature
-from nearstream.streams.store.store import Call, Store, Transport
+from nearstream.streams.store.store import Call, Store, Transport, local_store
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import redis_server

@@ -27,7 +27,7 @@ from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.sites import site_of
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment

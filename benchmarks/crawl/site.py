@@ -23,9 +23,9 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
+from nearstream.streams.deciding.states import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.sites import site_of
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import Item
 from nearstream.workers.pipeline.deployment import Deployment

@@ -37,7 +37,7 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, Scheme, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 
 KEY = HashKey.public()
 SEED = 1

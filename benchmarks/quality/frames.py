@@ -31,7 +31,7 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 
 _ARTICLE = 150  # words
 _SITES = 12

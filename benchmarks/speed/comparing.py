@@ -29,15 +29,14 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching.candidate import Candidate
-from nearstream.streams.matching.counterpart import Newcomer, compare_with
+from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with
 from nearstream.streams.matching.looking_up import look_up
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule, rule_of_texts
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
 from nearstream.streams.store.record import Recorded, pack_signature, signature_of, unpack_record
+from nearstream.streams.store.store import local_store
 
 _LONGEST = 100_000  # characters
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from nearstream.streams.signing.scheme import Scheme, preset
     from nearstream.streams.signing.signer import Signer
     from nearstream.streams.store.limits import IndexLimits
-    from nearstream.streams.store.local import local_store
-    from nearstream.streams.store.store import Store
+    from nearstream.streams.store.store import Store, local_store
 
 __all__ = [
     "Arrival",
@@ -77,8 +76,7 @@ _MODULES = {
     "streams.signing.scheme": ("Scheme", "preset"),
     "streams.signing.signer": ("Signer",),
     "streams.store.limits": ("IndexLimits",),
-    "streams.store.local": ("local_store",),
-    "streams.store.store": ("Store",),
+    "streams.store.store": ("Store", "local_store"),
     "streams.matching.telling": ("Matched",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from nearstream.streams.matching.details import details_of
+from nearstream.streams.matching.labels import details_of
 from nearstream.streams.store.limits import ADDRESSES_CAP, HOUR_MS
 from nearstream.streams.store.messages import Join, Measure
 from nearstream.streams.store.store import Store

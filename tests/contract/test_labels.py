@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nearstream.schemas.checks.check import Labels
-from nearstream.streams.matching.details import NO_LABELS, FamilyDetails, details_of
+from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, details_of
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP

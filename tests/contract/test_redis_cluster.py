@@ -7,10 +7,9 @@ import pytest
 
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Position, Shape, Store
+from nearstream.streams.store.store import Local, Position, Shape, Store
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.index.schemes import schemes, switch_scheme

@@ -19,11 +19,10 @@ from nearstream.streams.matching.looking_up import Neighbours
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import HOUR_MS, IndexLimits, IndexLostError, IndexState, IndexUnavailableError
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Join, Measure, Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Position, Shape, Store
+from nearstream.streams.store.store import Local, Position, Shape, Store
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.operations.rebuild import founder_joins
 from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex

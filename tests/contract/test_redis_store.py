@@ -13,7 +13,6 @@ import pytest
 from redis.asyncio import Redis, RedisCluster
 
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import (
     Cover,
     Entry,
@@ -30,7 +29,7 @@ from nearstream.streams.store.messages import (
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
-from nearstream.streams.store.store import Call, Shape
+from nearstream.streams.store.store import Call, Local, Shape
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.function_library import function_library, function_name, scripts
 from nearstream.workers.redis.server.functions import load_functions

@@ -13,10 +13,9 @@ from typing import Any
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Call, Position, Shape, Store
+from nearstream.streams.store.store import Call, Local, Position, Shape, Store
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic

@@ -11,8 +11,8 @@ from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.matching.arriving import pack_keys
 from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
-from nearstream.streams.store.local import local_store
 from nearstream.streams.store.messages import Entry
+from nearstream.streams.store.store import local_store
 from nearstream.workers.pipeline.deployment import Deployment
 
 Place = tuple[int, int]

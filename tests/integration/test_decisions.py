@@ -9,7 +9,7 @@ from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.table import DECISIONS, DOCUMENTS, VERDICTS
 from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.ingest.sites import site_of
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.kept.decisions import DecisionStore

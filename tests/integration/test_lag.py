@@ -14,8 +14,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import load
+from nearstream.workers.config.settings import load, own_group
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, lag_reader

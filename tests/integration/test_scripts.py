@@ -10,8 +10,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.matcher import Arrival, Matched, Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.store import Position, local_store
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
 

@@ -15,7 +15,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from tests.support.made_up import KEY, NOON
 
 SCRIPTS = (

@@ -19,7 +19,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from nearstream.workers.http.openapi import description
 
 ROOT = Path(__file__).parents[2]

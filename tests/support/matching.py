@@ -19,9 +19,8 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
-from nearstream.streams.store.local import Local, local_store
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Call, Position, Store
+from nearstream.streams.store.store import Call, Local, Position, Store, local_store
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
 

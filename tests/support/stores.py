@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.messages import Measure, Query
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Call, Shape, Store, Transport
+from nearstream.streams.store.store import Call, Local, Shape, Store, Transport
 
 Make = Callable[..., Awaitable[Store]]
 T = TypeVar("T")

@@ -16,6 +16,7 @@ from nearstream.streams.deciding.resting import named
 from nearstream.streams.deciding.states import (
     ALIASES_MAX,
     FOLLOWERS_MAX,
+    SHORTEST_SECONDS,
     Cause,
     HostErrors,
     Known,
@@ -25,7 +26,6 @@ from nearstream.streams.deciding.states import (
     standing_of,
 )
 from nearstream.streams.deciding.telling import capped, expected, found_out, taken_over, told
-from nearstream.streams.deciding.times import SHORTEST_SECONDS
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of

@@ -14,8 +14,17 @@ from nearstream.schemas.labels.decision import Action, Because, Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.fetch import COPIES, Fetch, base_of, change_share, has_turned
 from nearstream.streams.deciding.resting import Choice, Fetched, choose
-from nearstream.streams.deciding.states import HostErrors, Known, PageState, Turn, name_of
-from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS, later
+from nearstream.streams.deciding.states import (
+    LONGEST_SECONDS,
+    SHORTEST_SECONDS,
+    SKIP_SECONDS,
+    HostErrors,
+    Known,
+    PageState,
+    Turn,
+    later,
+    name_of,
+)
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.lineage import host_of
 

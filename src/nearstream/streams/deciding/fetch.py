@@ -12,8 +12,7 @@ from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import PageFacts
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.resting import named
-from nearstream.streams.deciding.states import Known, PageState, name_of
-from nearstream.streams.deciding.times import RETRY_SECONDS, SKIP_SECONDS
+from nearstream.streams.deciding.states import RETRY_SECONDS, SKIP_SECONDS, Known, PageState, name_of
 from nearstream.streams.estimates.frames import Frame, Part, has_stayed, learn, unpack_parts
 from nearstream.streams.ingest.lineage import host_of
 

@@ -1,15 +1,20 @@
 """What is kept of pages and of hosts."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
 
+from nearstream.schemas.documents.document import LATEST
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.labels.decision import Decision
 from nearstream.streams.estimates.frames import Frame
 
+SHORTEST_SECONDS = 3_600  # after a change, and of the first skip
+LONGEST_SECONDS = 30 * 86_400
+SKIP_SECONDS = 7 * 86_400  # at most
+RETRY_SECONDS = 600  # of a page that is suspected to be an error page, then twice as long each time
 TURNS_MAX = 64  # of a host
 TEXTS_MAX = 16
 FOLLOWERS_MAX = 1_000
@@ -169,3 +174,8 @@ def standing_of(state: PageState) -> Standing:
 def name_of(ref: DocumentRef) -> str:
     """Return what names the page of a document: its lineage, or else its id."""
     return ref.lineage or ref.id
+
+
+def later(time: datetime, seconds: int) -> datetime:
+    """Return a time that is later by these seconds, at most the last one."""
+    return time + min(timedelta(seconds=seconds), LATEST - time)

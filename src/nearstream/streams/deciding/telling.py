@@ -6,8 +6,16 @@ from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.labels.decision import Because
-from nearstream.streams.deciding.states import Cause, PageState, Standing, name_of
-from nearstream.streams.deciding.times import RETRY_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS, later
+from nearstream.streams.deciding.states import (
+    RETRY_SECONDS,
+    SHORTEST_SECONDS,
+    SKIP_SECONDS,
+    Cause,
+    PageState,
+    Standing,
+    later,
+    name_of,
+)
 
 
 def told(follower: PageState, canonical: Standing, cause: Cause) -> PageState:

@@ -11,10 +11,10 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.matching.details import FamilyDetails
+from nearstream.streams.matching.labels import FamilyDetails
 from nearstream.streams.matching.looking_up import Found, share_of
 from nearstream.streams.relations.describe import distance, resemblance
-from nearstream.streams.relations.sent_novelty import novelty_in_text
+from nearstream.streams.relations.novelty import novelty_in_text
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 
 _NO_DETAILS = FamilyDetails()

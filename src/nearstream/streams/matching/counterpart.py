@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
@@ -16,8 +16,8 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, Verd
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import cover
-from nearstream.streams.matching.candidate import Candidate
 from nearstream.streams.matching.family import Family, own_sites
+from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
@@ -31,7 +31,26 @@ from nearstream.streams.relations.verdict import (
     rule_of_texts,
 )
 from nearstream.streams.signing.scheme import Keys, Scheme
-from nearstream.streams.store.record import signature_of
+from nearstream.streams.store.record import Comparable, signature_of
+
+
+class Candidate(NamedTuple):
+    """An earlier document that shares a bucket, not yet verified.
+
+    Attributes:
+        number: Its number in the store.
+        earlier: The document, with its signature as a record keeps it (`Scheme.kept`).
+        match: The keys that both share.
+        anchor_count: Number of anchor keys that the earlier document has.
+        represents: It represents its family: a copy of it joins this family.
+    """
+
+    number: int
+    earlier: Comparable
+    match: KeyMatch
+    anchor_count: int
+    represents: bool = True
+
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")

@@ -5,12 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.ingest.sites import site_hash
+from nearstream.streams.ingest.lineage import site_hash
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.candidate import Candidate
-from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with
+from nearstream.streams.matching.counterpart import Candidate, Compared, Newcomer, compare_with
 from nearstream.streams.matching.family import own_family_id
-from nearstream.streams.matching.hints import Hints
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair, founder_of
 from nearstream.streams.matching.protocol.known import Known
@@ -22,6 +20,7 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Join
 from nearstream.streams.store.record import Recorded, shortened, unpack_record
 
+Anchors = Sequence[bytes]
 HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the family that has them
 UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
 
@@ -261,3 +260,29 @@ def _family_of(each: Compared, founder: int, known: Known) -> int:
     view = known.views.get(each.number)
     is_undecided = view is None or view.decision is None
     return founder if each.is_exact and is_undecided else known.family_of(each.number)
+
+
+class Hints:
+    """Numbers of documents by anchor, of which the last ones are remembered.
+
+    Anchors are forgotten by the half, because to forget one for each that is added takes as long as to match by them.
+    """
+
+    def __init__(self, cap: int) -> None:
+        """Remember at most this many anchors, and at least half as many."""
+        self._half = cap // 2
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
+
+    def learn(self, anchors: Anchors, number: int) -> None:
+        """Remember that these anchors lead to the document with this number."""
+        self._young.update(dict.fromkeys(anchors, number))
+        if len(self._young) > self._half:
+            self._old, self._young = dict(list(self._young.items())[-self._half :]), {}
+
+    def numbers(self, anchors: Anchors) -> list[int]:
+        """Return where anchors lead, for each that is known."""
+        if self._young.keys().isdisjoint(anchors) and self._old.keys().isdisjoint(anchors):
+            return []
+        young, old = self._young.get, self._old.get
+        return [number for anchor in anchors if (number := young(anchor) or old(anchor))]

@@ -1,12 +1,19 @@
-"""Labels of documents, as an index takes and counts them.
+"""Labels of documents, as an index takes and counts them, and what else only checks ask of a family.
 
 A label belongs to a document and counts for the family in which that document is now.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
-from nearstream.schemas.labels.label import LabelKind
+from nearstream.schemas.checks.check import Labels
+from nearstream.schemas.labels.label import LabelKind, LabelState
+from nearstream.streams.store.families import Growth
+from nearstream.streams.store.messages import Query
 from nearstream.streams.store.registration import TIME_BYTES
+from nearstream.streams.store.store import Store
+
+NO_LABELS = Labels(spam=0, ham=0)
 
 
 @dataclass(frozen=True)
@@ -33,3 +40,38 @@ def unpack_label(packed: bytes) -> Labelling:
     """Return the label of a document as the store keeps it, behind the time when it was given."""
     label, weight = packed[TIME_BYTES:].split(b":")
     return Labelling("spam" if label == b"spam" else "ham", int(weight), int.from_bytes(packed[:TIME_BYTES], "big"))
+
+
+@dataclass(frozen=True)
+class FamilyDetails:
+    """Details of a family.
+
+    Attributes:
+        labels: The labels of its documents that count.
+        senders: Distinct senders of the documents that joined within the last hour, at most 256.
+        recipients: Distinct recipients of these, at most 256.
+        label_state: `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the
+            same. Else empty.
+    """
+
+    labels: Labels = NO_LABELS
+    senders: int = 0
+    recipients: int = 0
+    label_state: LabelState = ""
+
+
+async def details_of(store: Store, growth: Growth, delay_ms: int) -> FamilyDetails:
+    """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live.
+
+    Raises:
+        IndexUnavailableError: The index cannot answer now.
+        IndexLostError: The index was emptied.
+    """
+    given = [(number, unpack_label(packed)) for _, number, packed in growth.marks]
+    old = [(number, label) for number, label in given if label.given_ms <= growth.now_ms - delay_ms]
+    views = await store.fetch([Query(number) for number, _ in old]) if old else ()
+    weights = Counter[str]()
+    for (_, label), view in zip(old, views, strict=True):
+        if view is not None and not view.is_dead:
+            weights[label.label or ""] += label.weight
+    return FamilyDetails(Labels(spam=weights["spam"], ham=weights["ham"]), growth.senders, growth.recipients)

@@ -12,9 +12,8 @@ from nearstream.schemas.documents.evidence import ReferenceMatch, Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arriving, pack_keys
-from nearstream.streams.matching.candidate import Candidate
+from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with, joined, novelty_of
 from nearstream.streams.matching.counterpart import Compared as Counterpart
-from nearstream.streams.matching.counterpart import Newcomer, compare_with, joined, novelty_of
 from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.matching.judge import Documents, Rules
 from nearstream.streams.matching.protocol.case import Case, Compared

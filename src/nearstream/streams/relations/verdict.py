@@ -4,10 +4,16 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Literal
 
-from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD, SURROUNDINGS_LABEL
+from nearstream.schemas.documents.document import (
+    ATTACHMENTS_LABEL,
+    ATTACHMENTS_UNREAD,
+    SENDER_DOMAIN_LABEL,
+    SURROUNDINGS_LABEL,
+)
 from nearstream.schemas.documents.signature import Signature
+from nearstream.streams.estimates.comparing import fields_of, text_of
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.relations.common_end import have_other_texts_above
+from nearstream.streams.native import native
 from nearstream.streams.relations.rules import (
     COMMON_END,
     COVERED,
@@ -209,3 +215,15 @@ def _moves(rule: Rule, thresholds: Thresholds) -> tuple[tuple[str, float, float,
         if getattr(moved, name) != getattr(thresholds, name)
         for field in compared_fields(name)
     )
+
+
+def have_other_texts_above(one: Signature, other: Comparable) -> bool:
+    """Return whether two mails of one domain share nothing above a common end.
+
+    Each has a text of 48 bytes or more above that end, of which no sampled window is in the other mail. The end has at
+    most 1.5 KiB. Nothing has to be learned for this, so it holds for the first two mails of an office too.
+    """
+    domain = one.labels.get(SENDER_DOMAIN_LABEL)
+    if domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL):
+        return False
+    return native.share_only_an_end(fields_of(one), text_of(other))

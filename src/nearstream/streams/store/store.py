@@ -24,9 +24,11 @@ from nearstream.streams.store.messages import (
     Shortened,
     View,
 )
+from nearstream.streams.store.part import Part
 from nearstream.streams.store.record import PATCH, lengthened
 from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Put, Registered, Removal
 
+_LIMITS = IndexLimits()
 _KEPT_CAP = 1_024  # records of founders that a store remembers
 
 
@@ -270,3 +272,25 @@ def _lengthened(view: View, kept: Mapping[int, bytes]) -> View:
     if founder is None or view.record is None:
         return view._replace(is_dead=True, is_gone=True, record=None)
     return view._replace(record=lengthened(view.record, founder))
+
+
+class Local:
+    """Carries calls to slots in this process."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Take the slots."""
+        self._parts = parts
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        """Return the replies to calls."""
+        return [self._parts[call.slot].call(call.name, call.items) for call in calls]
+
+
+def local_store(limits: IndexLimits = _LIMITS, clock: Callable[[], int] | None = None) -> Store:
+    """Return a new store of one slot.
+
+    Args:
+        limits: Bounds of the index.
+        clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
+    """
+    return Store(Local([Part(limits, clock)]), Shape(), limits)

@@ -175,7 +175,7 @@ def print_outcome(
 
 def _in_sent_text(event: Event, text: str, rules: TextRules) -> Event:
     """Return a verdict with places of new text in the text as it was sent, or another event as it is."""
-    from nearstream.streams.relations.sent_novelty import sent_spans
+    from nearstream.streams.relations.novelty import sent_spans
 
     if not isinstance(event, DocumentVerdict) or isinstance(event.novel_spans, UnsetType):
         return event

@@ -13,8 +13,7 @@ from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.settings import Settings, SettingsError, own_group
 from nearstream.workers.operations.terminal import print_json, print_line, print_message
 
 if TYPE_CHECKING:

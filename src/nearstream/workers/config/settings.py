@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -289,3 +289,11 @@ def _validate_tokens(settings: Settings) -> None:
         host = getattr(settings, name).rsplit(":", 1)[0]
         if not token and host not in ("off", AUTO, "localhost", "127.0.0.1"):
             raise SettingsError(f"{variable}_TOKEN: expected a token, because {variable} is not on loopback")
+
+
+def own_group(settings: Settings, role: str) -> Settings:
+    """Return the settings with the consumer group of a role.
+
+    Both `decide` and `alert` read all verdicts, so they cannot share a group.
+    """
+    return replace(settings, group=f"{settings.group}.alert") if role == "alert" else settings

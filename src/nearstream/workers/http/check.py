@@ -17,7 +17,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.counterpart import Newcomer
-from nearstream.streams.matching.details import NO_LABELS, FamilyDetails
+from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned

@@ -26,7 +26,7 @@ from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.http.application import add_handlers, application, listening
 from nearstream.workers.http.live.details import Stored

@@ -24,8 +24,7 @@ from nearstream.schemas.live.state import (
     LiveSilenceRequest,
 )
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings, SettingsError, table
+from nearstream.workers.config.settings import Settings, SettingsError, own_group, table
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Outbox, OutboxFullError
 from nearstream.workers.http.live.feed import Feed

@@ -7,8 +7,7 @@ from typing import Any
 
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.settings import Settings, SettingsError, own_group
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets

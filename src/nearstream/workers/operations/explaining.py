@@ -13,11 +13,9 @@ from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signatur
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.matching.candidate import Candidate
-from nearstream.streams.matching.counterpart import Compared, Newcomer, compare_with, novelty_of
+from nearstream.streams.matching.counterpart import Candidate, Compared, Newcomer, compare_with, novelty_of
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
-from nearstream.streams.relations.novelty import Novelty
-from nearstream.streams.relations.sent_novelty import novelty_in_text
+from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.exact import exact_distance, normal_text
 from nearstream.streams.signing.scheme import Keys, hit_probability
 from nearstream.workers.files.content import UnreadableFileError

@@ -17,8 +17,7 @@ from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.counterpart import novelty_of
 from nearstream.streams.matching.looking_up import find, newcomers, reference_match
-from nearstream.streams.relations.novelty import Novelty
-from nearstream.streams.relations.sent_novelty import novelty_in_text
+from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.crawl.page import PageReader

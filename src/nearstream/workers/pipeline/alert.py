@@ -28,10 +28,11 @@ from nearstream.streams.alerting.counting import (
     end_quiet,
     find_size,
     joined,
+    name_origins,
+    origins_of,
     reaches,
 )
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
-from nearstream.streams.alerting.origins import name_origins, origins_of
 from nearstream.streams.alerting.silences import Silences
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health

@@ -16,8 +16,7 @@ from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.signer import Signer, Unsigned
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Store
+from nearstream.streams.store.store import Store, local_store
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment

@@ -14,12 +14,11 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import WorkerStateName
 from nearstream.schemas.topics.table import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.ingest.sites import site_of
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.alert_rules import load_alerts
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings, SettingsError, shown, table
+from nearstream.workers.config.settings import Settings, SettingsError, own_group, shown, table
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets

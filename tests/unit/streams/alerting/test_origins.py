@@ -3,8 +3,7 @@
 from msgspec import UNSET
 
 from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS
-from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count
-from nearstream.streams.alerting.origins import name_origins, origins_of
+from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count, name_origins, origins_of
 from tests.support.live import verdict
 
 STORM, FAMILY = Rule("duplicate_storm", 2, 600), Subject("news", "f", "s", "a")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from nearstream.streams.deciding.canonical import form_of, rank
+from nearstream.streams.deciding.resting import form_of, rank
 from tests.support.verdicts import ref
 
 

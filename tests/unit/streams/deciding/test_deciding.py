@@ -12,7 +12,7 @@ from nearstream.schemas.documents.evidence import Distance, DocumentRef, Interva
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.times import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
+from nearstream.streams.deciding.states import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
 from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
 from tests.support.verdicts import PAGE, TIME, Pages, ref, verdict

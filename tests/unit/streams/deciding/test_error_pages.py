@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.times import SKIP_SECONDS
+from nearstream.streams.deciding.states import SKIP_SECONDS
 from tests.support.verdicts import COLLECTION, TIME, Pages, ref, verdict
 
 NAMES = tuple(f"https://a.example/{number}" for number in range(5))

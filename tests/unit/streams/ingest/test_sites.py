@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.streams.ingest.sites import SITE_BYTES, site_hash, site_of
+from nearstream.streams.ingest.lineage import SITE_BYTES, site_hash, site_of
 
 
 @pytest.mark.parametrize(

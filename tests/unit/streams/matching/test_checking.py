@@ -10,14 +10,14 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import LabelState
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.checking import answer
-from nearstream.streams.matching.details import FamilyDetails
 from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.labels import FamilyDetails
 from nearstream.streams.matching.looking_up import Found, find, look_up, newcomer
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 
 KEY = HashKey.public()
 SCHEME = preset("fine", KEY)

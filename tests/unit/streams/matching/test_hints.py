@@ -1,6 +1,6 @@
 """Where the anchors of documents led lately."""
 
-from nearstream.streams.matching.hints import Hints
+from nearstream.streams.matching.judge import Hints
 
 
 def anchors(*numbers: int) -> list[bytes]:

@@ -28,9 +28,8 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol.tally import RARE_BELOW
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
 from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.store import Position, local_store
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
 

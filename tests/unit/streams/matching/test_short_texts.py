@@ -14,7 +14,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 
 KEY = HashKey.public()
 SCHEME = preset(DEFAULT_LABEL, KEY)

@@ -6,8 +6,7 @@ import pytest
 
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position
+from nearstream.streams.store.store import Position, local_store
 from tests.support.made_up import KEY, STANDARD, words
 from tests.support.matched import matcher, put, removal, sign, verdict
 

@@ -5,7 +5,7 @@ import pytest
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.pipeline.deployment import Deployment
 

@@ -16,7 +16,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from nearstream.workers.pipeline import step
 from nearstream.workers.pipeline.match import Matching
 from tests.support.matching import matching

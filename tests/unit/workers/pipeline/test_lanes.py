@@ -17,9 +17,8 @@ from faust.types.tuples import TP
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
-from nearstream.streams.store.local import Local
 from nearstream.streams.store.part import Part
-from nearstream.streams.store.store import Call, Shape, Store
+from nearstream.streams.store.store import Call, Local, Shape, Store
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import delivery, faust_consumer

@@ -26,8 +26,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
-from nearstream.streams.store.local import local_store
-from nearstream.streams.store.store import Position, Shape, Store
+from nearstream.streams.store.store import Position, Shape, Store, local_store
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import KEY, SCHEME, TIME, Emptied, Topic, matching, prose, record, signed

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.settings import SettingsError, load, own_group
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError

@@ -11,7 +11,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.local import local_store
+from nearstream.streams.store.store import local_store
 from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.config.settings import load
 from nearstream.workers.kafka.partitioning import choose_partition

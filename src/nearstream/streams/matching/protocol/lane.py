@@ -15,10 +15,9 @@ from nearstream.streams.matching.protocol.judging import Judge
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Meeting, Pause
 from nearstream.streams.matching.protocol.picking import representative_of
-from nearstream.streams.matching.protocol.shortening import shorten
 from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
 from nearstream.streams.native import native
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Keep, Leave, Note, Proposal, Query, Shortened
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
@@ -298,3 +297,25 @@ class Lane:
         """
         keys = native.keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
         return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))
+
+
+async def shorten(store: Store, judge: Judge, cases: Sequence[Case], known: Known) -> None:
+    """Store what copies have in common with the founders of their families once."""
+    joined = [case for case in cases if case.joined is not None and not case.is_gone]
+    decided = [(case, case.decision.founder) for case in joined if case.decision is not None]
+    copies = [(case, founder) for case, founder in decided if founder != case.number]
+    founders = {founder for _, founder in copies}
+    gone = [founder for founder in sorted(founders) if not known.has_text(founder)]
+    first = {founder: known.records[founder] for founder in founders if known.has_text(founder)}
+    first |= await store.kept(gone) if gone else {}
+    records: list[Shortened] = []
+    keeps: list[Keep] = []
+    for case, founder in copies:
+        record = judge.shortened(case, first[founder]) if founder in first else b""
+        if record:
+            records.append(Shortened(case.number, record))
+            keeps.append(Keep(founder, case.number))
+    answers = await store.keep(keeps) if keeps else ()
+    kept = [record for record, is_kept in zip(records, answers, strict=True) if is_kept]
+    if kept:
+        await store.shorten(kept)

@@ -1,5 +1,6 @@
 """Finds the earlier documents that share keys with those of a batch, and compares the most likely ones."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -8,8 +9,7 @@ from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.matching.protocol.judging import Comparing
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import pick, representative_of
-from nearstream.streams.matching.protocol.sharing import entered_by_others, rely
-from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
+from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, split, without
 from nearstream.streams.native import native
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
@@ -289,3 +289,38 @@ class Meeting:
         await self._read({number for numbers in wanted.values() for number in numbers}, known)
         for case, numbers in wanted.items():
             await self._compare(case, sorted(numbers), known)
+
+
+def entered_by_others(cases: Sequence[Case]) -> dict[Case, Mapping[Case, bytes]]:
+    """Return the keys that documents leave to others of their batch, by who enters these.
+
+    Documents with one hint seem to be copies of each other, and of the document that is the hint.
+    """
+    groups = defaultdict[int, list[Case]](list)
+    for case in sorted(cases, key=lambda case: case.number):
+        groups[case.hint or case.number].append(case)
+    left: dict[Case, Mapping[Case, bytes]] = {}
+    for group in groups.values():
+        entering: dict[bytes, Case] = {}
+        for case in group if len(group) > 1 else ():
+            others = defaultdict[Case, list[bytes]](list)
+            for key in split(case.words):
+                first = entering.setdefault(key, case)
+                if first is not case:
+                    others[first].append(key)
+            if others:
+                left[case] = {first: b"".join(keys) for first, keys in others.items()}
+    return left
+
+
+def rely(case: Case, first: Case, keys: bytes) -> None:
+    """Let a document leave out keys that another one has asked for, and give it what was found there.
+
+    The other one is in these buckets now, or relies on its hint there.
+    """
+    entered = keys_without(keys, first.left)
+    for some, number in ((entered, first.number), (keys_without(keys, entered), 0)):
+        if some:
+            case.relied.add(number or first.hint)
+            case.found.append((some, native.held_for(first.found, some, number)))
+    case.left += keys

@@ -17,8 +17,7 @@ from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.workers.config.groups import own_group
-from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.settings import Settings, SettingsError, own_group
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.letters import LETTERS
 from nearstream.workers.kafka.client import (

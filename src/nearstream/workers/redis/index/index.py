@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from nearstream.streams.matching.details import FamilyDetails, details_of
+from nearstream.streams.matching.labels import FamilyDetails, details_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover

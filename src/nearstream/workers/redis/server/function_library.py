@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from nearstream.schemas.documents import document
-from nearstream.streams.ingest import sites
+from nearstream.streams.ingest import lineage
 from nearstream.streams.store import limits, messages, record, registration
 from nearstream.workers.redis.server import layout
 
@@ -36,7 +36,7 @@ class Script(NamedTuple):
     source: str
 
 
-MODULES = (document, sites, limits, messages, record, registration, layout)
+MODULES = (document, lineage, limits, messages, record, registration, layout)
 CONSTANTS: dict[str, int | float | str | bytes] = {
     **{
         name: value
