@@ -23,9 +23,10 @@ from nearstream.workers.files.content import (
     UnreadableFileError,
     packing_of,
     read_pieces,
+    split_lines,
+    split_values,
     with_head,
 )
-from nearstream.workers.files.json_split import split_lines, split_values
 from nearstream.workers.files.kind import HEAD_BYTES, Kind, kind_of, refuse_no_text
 from nearstream.workers.files.mail import (
     MailReading,

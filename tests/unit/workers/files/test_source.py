@@ -256,7 +256,7 @@ def test_a_folder_that_cannot_be_listed_is_named(folder: Path) -> None:
 def test_of_a_document_without_end_a_bounded_piece_is_one_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("json_split", "source"):
+    for module in ("content", "source"):
         monkeypatch.setattr(f"nearstream.workers.files.{module}.DOCUMENT_MAX_BYTES", 10)
     path = file(tmp_path, "a.jsonl", b"x" * 25 + b"\nshort\n" + b"y" * 11)
     items = [(item.source, item.record.value) for item in read([str(path)]) if isinstance(item, Item)]
