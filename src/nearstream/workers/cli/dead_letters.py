@@ -20,7 +20,7 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, escaped, print_json, print_line, print_message, utc_time
+from nearstream.workers.operations.terminal import Progress, escaped, print_line, print_message, print_report, utc_time
 
 if TYPE_CHECKING:
     from nearstream.workers.operations.dead_letters import ReasonCount
@@ -83,11 +83,7 @@ def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
     if counts and not options.json:
         print_line(f"{'reason':<26} {'letters':>9} {'replayed':>9}  written")
     for reason, count in counts.items():
-        if options.json:
-            print_json(_count_object(reason, count))
-            continue
-        for line in _count_lines(reason, count):
-            print_line(line)
+        print_report(_count_object(reason, count), _count_lines(reason, count), is_json=options.json)
     return Exit.OK
 
 
@@ -98,10 +94,8 @@ async def _list_each(settings: Settings, options: argparse.Namespace) -> None:
     listing = dead_letters.each(settings, options.reason, options.since, options.timeout, progress)
     async with aclosing(listing) as listed:
         async for record, dead_letter in listed:
-            if options.json:
-                print_json(_listed_object(record, dead_letter))
-            else:
-                print_line(_listed_line(record, dead_letter))
+            line = _listed_line(record, dead_letter)
+            print_report(_listed_object(record, dead_letter), [line], is_json=options.json)
 
 
 def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -116,12 +110,9 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     if dead_letter is None:
         print_message(_missing(settings, options.dead_letter, options.timeout))
         return Exit.NO
-    if options.json:
-        print_json(_whole_object(dead_letter))
-        return Exit.OK
     value = dead_letter.original.value or b""
-    for line in (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value))):
-        print_line(line)
+    lines = (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value)))
+    print_report(_whole_object(dead_letter), lines, is_json=options.json)
     return Exit.OK
 
 

@@ -13,7 +13,7 @@ from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.cli.arguments import add, add_json, add_quiet, add_timeout, declare
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.operations.terminal import escaped, print_json, print_line, print_message, utc_time
+from nearstream.workers.operations.terminal import escaped, print_line, print_message, print_report, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
@@ -167,11 +167,9 @@ async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> N
     for each in known:
         state = await _index_state(replace(_beside(address), scheme=each.name, key_fingerprint=each.key_fingerprint))
         is_ours = each.name == address.scheme
-        if options.json:
-            print_json({**asdict(each), "index": state, "ours": is_ours})
-            continue
         since = f"{utc_time(each.created_ms)}{'  (these settings)' if is_ours else ''}"
-        print_line(f"{each.name:<36}  {each.state:<8}  {state:<10}  {since}")
+        line = f"{each.name:<36}  {each.state:<8}  {state:<10}  {since}"
+        print_report({**asdict(each), "index": state, "ours": is_ours}, [line], is_json=options.json)
     if not known:
         print_message(f"{address.namespace} has no index: `nearstream doctor` says whether it is lost, or not made yet")
 

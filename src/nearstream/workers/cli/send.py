@@ -19,7 +19,7 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_json, print_line, print_message
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_line, print_message, print_report
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -76,10 +76,8 @@ def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
     deployment = Deployment.of(settings)
     removed = asyncio.run(remove_documents(deployment, options.ids, options.collection, options.timeout))
     for document in removed:
-        if options.json:
-            print_json({"document": document.document_key, "status": document.status})
-        else:
-            print_line(f"{escaped(document.document_key)}: {held[document.status]}, removal sent")
+        line = f"{escaped(document.document_key)}: {held[document.status]}, removal sent"
+        print_report(document, [line], is_json=options.json)
     return Exit.OK if all(document.status is DocumentStatus.LIVE for document in removed) else Exit.NO
 
 

@@ -8,7 +8,7 @@ from nearstream.workers.cli.arguments import add_json, add_timeout, declare
 from nearstream.workers.cli.parser import create_whole_parser
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, table
-from nearstream.workers.operations.terminal import print_json, print_line
+from nearstream.workers.operations.terminal import print_report
 
 SHELLS = ("bash", "zsh", "fish")
 _COMPLETED_AS = {"paths": shtab.FILE, "a": shtab.FILE, "b": shtab.FILE, "folder": shtab.DIRECTORY}
@@ -33,10 +33,8 @@ def check_deployment(settings: Settings, options: argparse.Namespace) -> Exit:
     async def run() -> bool:
         passed = True
         async for check in examine(Deployment.of(settings), options.timeout):
-            if options.json:
-                print_json(check, flush=True)
-            else:
-                print_line(f"{check.grade:<5} {check.subject:<9} {check.detail}", flush=True)
+            line = f"{check.grade:<5} {check.subject:<9} {check.detail}"
+            print_report(check, [line], is_json=options.json, flush=True)
             passed &= check.grade is not Grade.FAIL
         return passed
 
@@ -52,10 +50,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def show_settings(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the variable, value, meaning and default of every setting."""
     for variable, value, default, meaning in table(settings):
-        if options.json:
-            print_json({"variable": variable, "value": value, "default": default, "help": meaning})
-        else:
-            print_line(f"{variable:<36} {value:<36} {meaning}" + (f" (default {default})" if value != default else ""))
+        fields = {"variable": variable, "value": value, "default": default, "help": meaning}
+        line = f"{variable:<36} {value:<36} {meaning}" + (f" (default {default})" if value != default else "")
+        print_report(fields, [line], is_json=options.json)
     return Exit.OK
 
 

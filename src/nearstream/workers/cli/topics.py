@@ -14,13 +14,15 @@ from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES,
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
-from nearstream.workers.operations.terminal import print_json, print_line, print_message
+from nearstream.workers.operations.terminal import print_line, print_message, print_report
 
 if TYPE_CHECKING:
     from nearstream.workers.kafka.lag import PartitionLag
     from nearstream.workers.kafka.members import GroupMembers
 
 _STATES_SECONDS = 2.0
+_LAG_COLUMNS = ("group", "topic", "partition", "committed", "end", "records", "seconds", "reader")
+_LAG_ROW = "{group:<24} {topic:<36} {partition:>9} {committed:>12} {end:>12} {records:>9} {seconds:>9}  {reader}"
 
 
 def add_topics(parser: argparse.ArgumentParser) -> None:
@@ -76,12 +78,10 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
         return Exit.USAGE
     states = asyncio.run(kafka_topics.topic_states(settings, options.timeout, options.partitions))
     for state in states:
-        if options.json:
-            row = {"topic": state.name, "partitions": state.partitions, "cleanup": state.topic.cleanup}
-            print_json({**row, "differences": state.differences})
-            continue
+        fields = {"topic": state.name, "partitions": state.partitions, "cleanup": state.topic.cleanup}
         result = "; ".join(state.differences) or "OK"
-        print_line(f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {result}")
+        line = f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {result}"
+        print_report({**fields, "differences": state.differences}, [line], is_json=options.json)
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
 
 
@@ -132,10 +132,7 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
     groups = asyncio.run(_read_lag(settings, options.timeout))
     rows = [(members, row) for members, found in groups for row in found]
     if not options.json:
-        print_line(
-            f"{'group':<24} {'topic':<36} {'partition':>9} {'committed':>12} {'end':>12} {'records':>9} {'seconds':>9}"
-            "  reader"
-        )
+        print_line(_LAG_ROW.format(**{name: name for name in _LAG_COLUMNS}))
     for members, row in rows:
         _print_row(members, row, is_json=options.json)
     if not options.json:
@@ -152,15 +149,8 @@ def _unread(settings: Settings, members: "GroupMembers", rows: "Sequence[Partiti
 
 def _print_row(members: "GroupMembers", row: "PartitionLag", *, is_json: bool) -> None:
     fields = {"group": members.group, **row.as_json(), "reader": members.hosts.get((row.topic, row.partition))}
-    if is_json:
-        print_json(fields)
-        return
     shown = {name: "-" if value is None else value for name, value in fields.items()}
-    print_line(
-        "{group:<24} {topic:<36} {partition:>9} {committed:>12} {end:>12} {records:>9} {seconds:>9}  {reader}".format(
-            **shown
-        )
-    )
+    print_report(fields, [_LAG_ROW.format(**shown)], is_json=is_json)
 
 
 def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
