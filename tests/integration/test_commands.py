@@ -10,8 +10,6 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.workers.operations.terminal import columns
@@ -34,6 +32,10 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         with deployment.worker():
             await until(lambda: deployment.logged(" assigned: "))
         assert b"index     ready" in deployment.run("doctor").stdout
+        other = _with(deployment, NEARSTREAM_HASH_KEY="0123456789abcdef0123456789abcdef").run("doctor")
+        assert other.returncode == 1
+        assert b"FAIL  index" in other.stdout
+        assert b"NEARSTREAM_NAMESPACE to a new name" in other.stdout
         no_kafka = _with(deployment, NEARSTREAM_KAFKA=NOWHERE).run("doctor", "--timeout", "1")
         assert no_kafka.returncode == 1
         assert b"FAIL  kafka" in no_kafka.stdout
@@ -70,16 +72,6 @@ async def test_a_worker_that_cannot_start_says_why_in_one_line(kafka: str, redis
             assert len(lines) == 1
             assert told in lines[0]
             assert "Traceback" not in done.stderr.decode()
-
-
-async def test_another_key_or_scheme_is_refused_or_kept_apart(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        with deployment.worker():
-            await until(lambda: deployment.logged(" assigned: "))
-        other = _with(deployment, NEARSTREAM_HASH_KEY="0123456789abcdef0123456789abcdef").run("doctor")
-        assert other.returncode == 1
-        assert b"FAIL  index" in other.stdout
-        assert b"NEARSTREAM_NAMESPACE to a new name" in other.stdout
 
 
 async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -166,19 +158,14 @@ async def test_a_recreated_topic_is_refused(kafka: str, redis_url: str, tmp_path
         assert b"the topic was created again" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    "command", ["produce", "tail", "topics", "lag", "dlq list", "dlq replay", "dlq skip nearstream.documents.v1 0 0"]
-)
-def test_without_kafka_a_command_says_so_and_ends(command: str, tmp_path: Path) -> None:
-    arguments = [*command.split(), "--timeout", "1"]
-    if command == "produce":
-        path = tmp_path / "one.jsonl"
-        path.write_text('{"text": "a"}')
-        arguments.append(str(path))
+def test_without_kafka_a_command_says_so_and_ends(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"text": "a"}')
     environment = {**os.environ, "NEARSTREAM_KAFKA": NOWHERE}
-    done = finished([sys.executable, "-m", "nearstream", *arguments], environment)
-    assert done.returncode == 69
-    assert done.stderr.decode().startswith("nearstream: cannot connect to Kafka at 127.0.0.1:1")
+    for command in (f"produce {path}", "tail", "topics", "lag", "dlq list", "dlq replay"):
+        done = finished([sys.executable, "-m", "nearstream", *command.split(), "--timeout", "1"], environment)
+        assert (command, done.returncode) == (command, 69)
+        assert done.stderr.decode().startswith("nearstream: cannot connect to Kafka at 127.0.0.1:1")
 
 
 def _with(deployment: LocalDeployment, **changed: str) -> LocalDeployment:

@@ -76,7 +76,7 @@ async def test_remove_says_what_was_live_and_the_log_names_the_first_unknown_rem
             await deployment.drained()
             assert _statuses(deployment, ["a", "b"]) == ["removed", "live"]
             done = deployment.run("remove", "b", "--collection", "other", "--json")
-            assert (done.returncode, json.loads(done.stdout)) == (1, {"document": "other/b", "status": "unknown"})
+            assert (done.returncode, json.loads(done.stdout)) == (1, {"document_key": "other/b", "status": "unknown"})
             await deployment.drained()
             assert _statuses(deployment, ["b"]) == ["live"]
             assert deployment.run("remove", "b").returncode == 0
