@@ -174,7 +174,7 @@ async def test_workers_that_die_only_restate(slots: str) -> None:
 
 
 async def test_the_oracle_agrees_with_itself_in_every_order() -> None:
-    documents = corpus(500, 5)
+    documents = corpus(250, 5)
     records = [
         ConsumerRecord(DOCUMENTS.name, 0, offset, 1_790_000_000_000 + offset, sent.key, sent.value, [])
         for offset, sent in enumerate(documents)
@@ -198,7 +198,7 @@ async def test_a_wrong_protocol_is_caught(monkeypatch: pytest.MonkeyPatch, name:
     with monkeypatch.context() as patched:
         patched.setattr(wrong_loops, "replace_part", patched.setattr)
         wrong_loops.WRONG[name]()
-        found = await simulated(SETTINGS, corpus(300, 3), 3)
+        found = await simulated(SETTINGS, corpus(150, 3), 3)
     assert caught_by in wrong(*await _judged(found))
 
 
