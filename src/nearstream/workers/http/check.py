@@ -116,12 +116,12 @@ class Checker:
         if len(self.running) >= AT_ONCE:
             raise BusyError
         reading = self._reading(record)
-        learning = self._learning(learner, reading, access)
+        # The document is still learned if it is read too late for an answer.
+        task = asyncio.create_task(self._check(reading if learner is None else asyncio.shield(reading), access))
+        self._count(self.running, task)
+        learning = self._learning(learner, reading, access, task)
         if learning is not None:
             in_use(learning)
-        # The document is still learned if it is read too late for an answer.
-        task = asyncio.create_task(self._check(reading if learning is None else asyncio.shield(reading), access))
-        self._count(self.running, task)
         waiting: list[asyncio.Task[Any]] = [task] if learning is None else [task, learning]
         await asyncio.wait(waiting, timeout=self.deployment.settings.api_seconds)
         if task.done():
@@ -255,11 +255,21 @@ class Checker:
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
 
-    def _learning(self, learner: Learner | None, reading: asyncio.Future[Source], access: Access) -> Learning | None:
-        """Begin to learn a document if that was asked for and not too many are being learned."""
+    def _learning(
+        self, learner: Learner | None, reading: asyncio.Future[Source], access: Access, check: asyncio.Task[CheckAnswer]
+    ) -> Learning | None:
+        """Learn a document after its check if that was asked for and not too many are being learned.
+
+        A fast worker would else add the document before its check, which would then count it as a copy of itself.
+        """
         if learner is None or len(self.learning) >= UNCONFIRMED:
             return None
-        task = asyncio.create_task(learner.learn(reading, access))
+
+        async def learn() -> LearnReason:
+            await asyncio.wait([check])
+            return await learner.learn(reading, access)
+
+        task = asyncio.create_task(learn())
         self._count(self.learning, task)
         return task
 
