@@ -1,10 +1,7 @@
 """The scheme of mail: personalised copies are found, replies are not taken for copies."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
-
-import pytest
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
@@ -109,11 +106,3 @@ def test_greek_capitals_change_nothing() -> None:
         "\u03a0\u039f\u0399\u039f\u03a3 \u0395\u0399\u039d\u0391\u0399 \u039f \u03a3\u039a\u03a5\u039b\u039f\u03a3"
     )
     assert len({Signer(SCHEME, KEY).sign(document(each)).digest for each in (text, capitals)}) == 1
-
-
-@pytest.mark.parametrize("masks", ["news", "mail/3"])
-def test_unknown_masks_are_refused(masks: str) -> None:
-    scheme = preset("mail", KEY)
-    scheme = replace(scheme, text=replace(scheme.text, masks=masks))
-    with pytest.raises(ValueError, match="masks: mail/1, mail/2 or none expected"):
-        Signer(scheme, KEY)
