@@ -60,7 +60,7 @@ def test_b01_random_bytes_are_a_dead_letter() -> None:
     assert refusal(b"\x8f\x02\xd1\x00 nothing") is Reason.NOT_JSON
 
 
-@pytest.mark.parametrize("cut", [1, 5, 12, -1])
+@pytest.mark.parametrize("cut", [1, -1])
 def test_b02_truncated_json_is_a_dead_letter(cut: int) -> None:
     assert refusal(as_json()[:cut]) is Reason.NOT_JSON
 
@@ -90,7 +90,7 @@ def test_b07_only_white_space_is_a_dead_letter() -> None:
     assert refusal(b" \n\t ") is Reason.NOT_JSON
 
 
-@pytest.mark.parametrize("value", [b"[]", b'["text"]', b'"text"', b"5", b"null", b"true"])
+@pytest.mark.parametrize("value", [b"[]", b'"text"', b"null"])
 def test_b08_json_that_is_no_object_is_a_dead_letter(value: bytes) -> None:
     assert refusal(value) is Reason.INVALID_MESSAGE
 
@@ -107,7 +107,7 @@ def test_b10_b11_a_document_without_content_is_a_dead_letter(value: bytes) -> No
     assert refusal(value) is Reason.NO_CONTENT
 
 
-@pytest.mark.parametrize("text", [5, ["a"], {"a": "b"}, True])
+@pytest.mark.parametrize("text", [5, ["a"]])
 def test_b12_a_text_of_another_type_is_a_dead_letter(text: object) -> None:
     assert refusal(as_json(text=text)) is Reason.INVALID_MESSAGE
 
@@ -157,7 +157,7 @@ def test_b20_a_byte_order_mark_before_json_is_ignored() -> None:
     assert document(b"\xef\xbb\xbf" + as_json()) == document(as_json())
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
 def test_b21_json_in_utf16_is_a_dead_letter(encoding: str) -> None:
     assert refusal(as_json().decode().encode(encoding)) is Reason.NOT_JSON
 
@@ -185,7 +185,7 @@ def test_b24_an_id_of_512_characters_is_accepted() -> None:
     assert document(as_json(id="é" * 512)).id == "é" * 512
 
 
-@pytest.mark.parametrize("document_id", ["a\n", "a\nb", "\x00", "a\x1b[31m", "a\x7f", "a\x85b"])
+@pytest.mark.parametrize("document_id", ["a\n", "\x00", "a\x7f", "a\x85b"])
 def test_b25_an_id_with_control_characters_is_a_dead_letter(document_id: str) -> None:
     assert refusal(as_json(id=document_id)) is Reason.INVALID_ID
     assert refusal(None, key=document_id.encode()) is Reason.INVALID_ID
@@ -195,14 +195,14 @@ def test_b25_an_id_that_is_no_string_is_a_dead_letter() -> None:
     assert refusal(as_json(id=5)) is Reason.INVALID_ID
 
 
-@pytest.mark.parametrize("document_id", [":", "{a}b", "a/b", 'say "so"', "with space", "日本語", "💥"])
+@pytest.mark.parametrize("document_id", ["{a}b", "a/b", 'say "so"', "💥"])
 def test_b26_an_id_of_any_other_characters_is_accepted(document_id: str) -> None:
     assert document(as_json(id=document_id)).id == document_id
     assert document(b"text", [*PLAIN, ("nearstream-id", document_id.encode())]).id == document_id
     assert removal(key=document_id.encode()).id == document_id
 
 
-@pytest.mark.parametrize("collection", ["", "News", "a/b", "a b", "-a", "a" * 64, "a\n", "é"])
+@pytest.mark.parametrize("collection", ["", "News", "-a", "a" * 64, "a\n"])
 def test_b27_a_collection_outside_its_pattern_is_a_dead_letter(collection: str) -> None:
     assert refusal(as_json(collection=collection)) is Reason.INVALID_MESSAGE
     named: Headers = [("nearstream-collection", collection.encode())]
@@ -218,7 +218,7 @@ def test_b28_a_lineage_over_512_characters_is_hashed() -> None:
     assert document(as_json(lineage="x" * 512)).lineage == "x" * 512
 
 
-@pytest.mark.parametrize("observed_at", ["2026-03-02T08:15:00", "2026-03-02", "yesterday", "", 1_772_439_300, 1.5])
+@pytest.mark.parametrize("observed_at", ["2026-03-02T08:15:00", "yesterday", "", 1_772_439_300])
 def test_b29_a_naive_time_or_a_bare_number_is_a_dead_letter(observed_at: object) -> None:
     assert refusal(as_json(observed_at=observed_at)) is Reason.INVALID_TIME
     named: Headers = [("nearstream-observed-at", str(observed_at).encode())]
@@ -364,9 +364,7 @@ def test_b43_an_unknown_content_encoding_is_a_dead_letter() -> None:
     assert refusal(as_json(), [("content-encoding", b"br")]) is Reason.UNSUPPORTED_CONTENT_TYPE
 
 
-@pytest.mark.parametrize(
-    "charset", ["nosuch", "base64", "rot13", "idna", "punycode", "undefined", "unicode_escape", "ascii", "utf-32"]
-)
+@pytest.mark.parametrize("charset", ["nosuch", "base64", "unicode_escape", "ascii", "utf-32"])
 def test_b44_what_a_charset_cannot_read_is_replaced_and_said_to_be(charset: str) -> None:
     result = received(
         "Größe, Brücke, Straße\\x".encode() + b"\xff", [("content-type", f"text/plain; charset={charset}".encode())]
@@ -393,8 +391,8 @@ def test_b44_a_known_charset_is_read(content_type: str, encoding: str) -> None:
     )
 
 
-@pytest.mark.parametrize("charset", ["latin-1", "cp1252", "iso8859-2", "cp1250", "utf-16", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("named", ["", "; charset=utf-8", "; charset=us-ascii", "; charset=nosuch"])
+@pytest.mark.parametrize("charset", ["cp1252", "cp1250", "utf-16-le"])
+@pytest.mark.parametrize("named", ["", "; charset=utf-8"])
 def test_b44_a_text_is_read_in_the_charset_that_it_has(charset: str, named: str) -> None:
     text = "Die alte Brücke über den Fluss ist gesperrt, weil das Lager für Möbel gestern früh gebrannt hat."
     content_type = f"text/plain{named}".encode()
@@ -486,7 +484,6 @@ def test_b50_a_document_without_an_id_is_named_by_its_lineage_not_by_its_key(nam
     assert sent.id == sent.lineage == document(as_json(**named)).id
 
 
-@pytest.mark.parametrize("value", [None, b"\xff"])
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -501,10 +498,9 @@ def test_b50_a_document_without_an_id_is_named_by_its_lineage_not_by_its_key(nam
         ("nearstream-label-lang", Reason.INVALID_MESSAGE),
     ],
 )
-def test_b53_a_header_of_ours_without_a_text_has_the_reason_of_its_field(
-    name: str, reason: Reason, value: bytes | None
-) -> None:
-    assert refusal(b"text", [*PLAIN, (name, value)]) is reason
+def test_b53_a_header_of_ours_without_a_text_has_the_reason_of_its_field(name: str, reason: Reason) -> None:
+    for value in (None, b"\xff"):
+        assert refusal(b"text", [*PLAIN, (name, value)]) is reason
 
 
 def test_b53_a_removal_with_a_null_id_header_removes_nothing_else() -> None:
@@ -621,13 +617,13 @@ def broken_documents() -> list[tuple[bytes, Headers]]:
     return broken
 
 
-@pytest.mark.parametrize(("value", "headers"), broken_documents())
-def test_no_detail_holds_payload_text(value: bytes, headers: Headers) -> None:
-    with pytest.raises(InvalidMessageError) as caught:
-        parse_record(record(value, headers, PLANTED.encode()), DocumentLimits())
-    for word in PLANTED.split():
-        assert word not in caught.value.detail
-        assert word not in str(caught.value)
+def test_no_detail_holds_payload_text() -> None:
+    for value, headers in broken_documents():
+        with pytest.raises(InvalidMessageError) as caught:
+            parse_record(record(value, headers, PLANTED.encode()), DocumentLimits())
+        for word in PLANTED.split():
+            assert word not in caught.value.detail, value
+            assert word not in str(caught.value), value
 
 
 def test_a_page_belongs_to_the_lineage_of_its_own_url_whatever_it_declares() -> None:
