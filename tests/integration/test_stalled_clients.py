@@ -57,7 +57,7 @@ async def test_stalled_bodies_share_a_bound(redis_url: str, monkeypatch: pytest.
     monkeypatch.setattr(requests, "asyncio", SimpleNamespace(timeout=without_end))
     with ExitStack() as held:
         async with served(redis_url) as api:
-            clients = [await connected(api, held) for _ in range(100)]
+            clients = [await connected(api, held) for _ in range(24)]
             answers = asyncio.gather(*(stall(*each) for each in clients))
             await until(all_is_read)
             for each in deadlines:

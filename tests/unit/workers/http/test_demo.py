@@ -9,6 +9,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.topics.codec import decode_document
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import load
+from nearstream.workers.http import demo
 from nearstream.workers.http.demo import BEGIN_MS, HOUR_MS, Replay, day
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -20,9 +21,16 @@ def examples() -> list[Document]:
     return [decode_document(line) for line in LINES]
 
 
+@pytest.fixture(autouse=True)
+def quiet_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fewer pages and mails come beside the storm and the story, which takes a quarter of the time."""
+    monkeypatch.setattr(demo, "_PAGES", 300)
+    monkeypatch.setattr(demo, "_MAILS", 50)
+
+
 def test_each_run_is_equal_and_goes_forward(examples: list[Document]) -> None:
-    further = list(islice(day(examples), 6_000))
-    assert list(islice(day(examples), 6_000)) == further
+    further = list(islice(day(examples), 2_500))
+    assert list(islice(day(examples), 2_500)) == further
     times = [each.timestamp_ms for each in further]
     assert times == sorted(times)
     assert times[-1] > BEGIN_MS + HOUR_MS
@@ -33,7 +41,7 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     replay = Replay(Deployment.of(load({})), examples, 100_000)
     began = replay.now_ms()
     await replay.warm_up()
-    assert replay.feed.state("").totals["verdict"] > 800
+    assert replay.feed.state("").totals["verdict"] > 200
     running, told = asyncio.create_task(replay.run()), set(replay.feed.alarms.firing("", replay.now_ms()))
     async with asyncio.timeout(400):
         while replay.now_ms() < BEGIN_MS + HOUR_MS and not running.done():
@@ -46,7 +54,7 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     assert largest["web"].size > 50
     assert largest["web"].founder is None
     assert state.totals["retraction"] == 1
-    assert sum(state.verdicts["unchanged"]) > 100
+    assert sum(state.verdicts["unchanged"]) > 20
     assert state.connected
     assert {alert.name for alert in told} == {"duplicate_storm", "dead_letters"}
     # By the clock of the day, ten minutes after the last records that were refused.
