@@ -18,7 +18,6 @@ from nearstream.streams.matching.protocol.choosing import Choice, choose
 from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.relations import describe
 from nearstream.streams.store.messages import Entry, FamilyView, Join, View
-from nearstream.streams.store.registration import Labelling, Put, Removal
 from nearstream.streams.store.store import Store
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
@@ -29,7 +28,6 @@ from tests.fault.entry import PARTS, busy, replace_part, run
 
 INJECTED = "injected"
 Loop = Callable[[Delivery, str, Step], Awaitable[None]]
-_Registering = Put | Removal | Labelling
 _FAILING = 3  # the number of the batch that fails once, or a tenth of that of the record
 
 

@@ -21,7 +21,6 @@ SERVICES = dict(re.findall(r"^  ([a-z]+):\n((?:(?:   .*)?\n)*)", TOP["services"]
 ONE_SHOT = {"topics"}
 SHARED, WORKER = TOP["x-nearstream"], TOP["x-worker"]
 PARSED = yaml.safe_load(COMPOSE)["services"]
-DASHBOARDS = {"alert", "prometheus", "alertmanager", "grafana"}
 OURS = ("topics", "worker", "serve", "alert")
 
 
