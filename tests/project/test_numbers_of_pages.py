@@ -14,7 +14,7 @@ from nearstream.streams.matching.counterpart import COVERED_FROM
 from nearstream.streams.matching.protocol import picking, tally
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import SHINGLES_MIN
-from nearstream.workers.config import alert_rules, tokens, webhook_targets
+from nearstream.workers.config import alert_rules, tokens
 from nearstream.workers.crawl import html_text
 from nearstream.workers.crawl.warc import PAGE_MAX_BYTES, RECORD_MAX_BYTES
 from nearstream.workers.http import application, check, learning, live_routes, requests, webhooks
@@ -58,7 +58,7 @@ PASSAGES = {
         f"takes nothing for {live_routes._STUCK_SECONDS:.0f} s is cut off",
     ),
     "dashboards": (
-        f"to the targets of the same file, at most {webhook_targets.TARGETS}",
+        f"to the targets of the same file, at most {alert_rules.TARGETS}",
         f"are tried {webhooks.TRIES} times with growing pauses",
         f"Of an answer {webhooks.ANSWER_BYTES // KIB} KiB are read",
         f"all ends after {webhooks.REQUEST_SECONDS:.0f} s",

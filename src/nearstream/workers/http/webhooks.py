@@ -19,7 +19,7 @@ import aiohttp
 import msgspec
 
 from nearstream.schemas.alerts.alert import Alert
-from nearstream.workers.config.webhook_targets import WebhookTarget
+from nearstream.workers.config.alert_rules import WebhookTarget
 from nearstream.workers.monitoring.metrics import WEBHOOKS
 from nearstream.workers.pipeline.retry import backoff
 

@@ -18,7 +18,7 @@ from prometheus_client import REGISTRY
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.topics.codec import decode_json
-from nearstream.workers.config.webhook_targets import WebhookTarget
+from nearstream.workers.config.alert_rules import WebhookTarget
 from nearstream.workers.http import webhooks
 from nearstream.workers.http.webhooks import Webhooks, is_public, link_of, request_of, summary
 from tests.support.deployment import until

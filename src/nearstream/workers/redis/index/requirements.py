@@ -3,7 +3,6 @@
 import asyncio
 import logging
 
-from nearstream.streams.store.limits import ANCHOR_HEADS
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
@@ -14,7 +13,6 @@ from nearstream.workers.redis.server.layout import KeyKind
 _log = logging.getLogger(__name__)
 
 _DEADLINE_SECONDS = 5
-_LARGEST_BUCKET = 4_096
 
 
 async def check_requirements(client: Client, address: IndexAddress, *, may_create: bool) -> None:
@@ -27,9 +25,6 @@ async def check_requirements(client: Client, address: IndexAddress, *, may_creat
         IndexLostError: The namespace is empty, and nothing may be created.
         IndexUnavailableError: The server does not answer.
     """
-    if not ANCHOR_HEADS <= address.limits.bucket_cap <= _LARGEST_BUCKET:
-        cap = address.limits.bucket_cap
-        raise SettingsError(f"NEARSTREAM_BUCKET_CAP: expected {ANCHOR_HEADS} to {_LARGEST_BUCKET}, got {cap}")
     with errors_mapped():
         async with asyncio.timeout(_DEADLINE_SECONDS):
             for facts in await server_facts(client):

@@ -72,7 +72,7 @@ def _require_usable(claims: dict[str, tuple[bytes, _Claim]], address: IndexAddre
     if address.scheme not in claims:
         raise SettingsError(
             f"{address.namespace} in Redis holds {', '.join(sorted(claims))}, but the settings give {address.scheme}:"
-            " restore NEARSTREAM_NAMESPACE, _SCHEME, _BANDS, _ROWS and _HASH_KEY, or set NEARSTREAM_NAMESPACE to a new"
+            " restore NEARSTREAM_NAMESPACE, _SCHEME and _HASH_KEY, or set NEARSTREAM_NAMESPACE to a new"
             " name; to change the scheme, run `nearstream index build`"
         )
     _, ours = claims[address.scheme]
