@@ -7,7 +7,7 @@ import pytest
 
 from nearstream.schemas.documents.document import RECIPIENTS_MAX, REFERENCES_MAX
 from nearstream.schemas.labels.label import WEIGHT_MAX
-from nearstream.streams.deciding import states, times
+from nearstream.streams.deciding import states
 from nearstream.streams.estimates import frames
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
 from nearstream.streams.matching.counterpart import COVERED_FROM
@@ -74,9 +74,9 @@ PASSAGES = {
     ),
     "crawler": (
         f"for {KEPT_SECONDS // DAY} days. Run it beside the other workers",
-        f"at most {times.SKIP_SECONDS // DAY} days. A page that has stayed for longer",
-        f"{times.RETRY_SECONDS // 60} minutes, then {times.RETRY_SECONDS // 30}, {times.RETRY_SECONDS // 15} and so on",
-        f"an hour at least and {times.LONGEST_SECONDS // DAY} days at most",
+        f"at most {states.SKIP_SECONDS // DAY} days. A page that has stayed for longer",
+        f"{states.RETRY_SECONDS // 60} minutes, then {states.RETRY_SECONDS // 30}, {states.RETRY_SECONDS // 15} and so on",
+        f"an hour at least and {states.LONGEST_SECONDS // DAY} days at most",
         f"Up to {states.FOLLOWERS_MAX:,} pages can rest on one",
         f"The newest {states.TURNS_MAX} turns and {states.TEXTS_MAX} texts of each host are known",
         f"Redis keeps up to {frames.FORMS_MAX:,} keyed hashes of parts for each host",
