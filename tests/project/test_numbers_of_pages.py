@@ -75,7 +75,8 @@ PASSAGES = {
     "crawler": (
         f"for {KEPT_SECONDS // DAY} days. Run it beside the other workers",
         f"at most {states.SKIP_SECONDS // DAY} days. A page that has stayed for longer",
-        f"{states.RETRY_SECONDS // 60} minutes, then {states.RETRY_SECONDS // 30}, {states.RETRY_SECONDS // 15} and so on",
+        f"{states.RETRY_SECONDS // 60} minutes, then {states.RETRY_SECONDS // 30}, "
+        f"{states.RETRY_SECONDS // 15} and so on",
         f"an hour at least and {states.LONGEST_SECONDS // DAY} days at most",
         f"Up to {states.FOLLOWERS_MAX:,} pages can rest on one",
         f"The newest {states.TURNS_MAX} turns and {states.TEXTS_MAX} texts of each host are known",
