@@ -11,7 +11,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.unicode_tables import BASE, CODE_POINT, MARK, fold_table
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from tests.reference.ld_encoding import unpack_words
+from tests.reference.ld import unpack_words
 
 KEY = HashKey.public()
 TEXTS = {

@@ -19,9 +19,7 @@ from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_record, unpack_signature
 from tests.reference import ld_compact, patching
-from tests.reference.ld import kept_symbols
-from tests.reference.ld_encoding import pack_varints, pack_words
-from tests.reference.ragged import RaggedRows
+from tests.reference.ld import kept_symbols, pack_varints, pack_words
 from tests.reference.text_part import unpack_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,7 +72,7 @@ def test_an_address_is_stored_once_where_it_is_the_lineage(page: str | None) -> 
 )
 def test_any_words_come_back(pairs: list[tuple[int, int]], rate: int) -> None:
     symbols, gaps = (np.array([pair[half] for pair in pairs], dtype=np.int64) for half in (0, 1))
-    (words,) = pack_words(symbols.astype(np.uint32), RaggedRows.between(gaps, [0, gaps.size]))
+    words = pack_words(symbols, gaps)
     signature = replace(_plain(), rate=rate, ld=words)
     apart = replace(_plain(), rate=rate, ld=symbols.astype("<u2").tobytes(), gaps=pack_varints(gaps))
     for told in (signature, apart):

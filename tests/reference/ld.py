@@ -1,8 +1,8 @@
-"""LD signatures after Coates: sampled symbols with the gaps between them."""
+"""LD signatures: how symbols and gaps are packed, what an index keeps of them, and their view at a coarser rate."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from operator import sub
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,10 @@ from nearstream.streams.fingerprints.parameters import (
     KEPT_SYMBOL_BITS,
     SPLIT_SYMBOL_BITS,
     WORD_SYMBOL_BITS,
-    LdRules,
 )
-from tests.reference.ld_encoding import GAP_BITS, pack_varints, pack_words, unpack_varints, unpack_words
-from tests.reference.polynomials import constant
-from tests.reference.ragged import RaggedRows, starts_run
+
+GAP_BITS = 13
+_ESCAPE = (1 << GAP_BITS) - 1
 
 
 class LdSignature(NamedTuple):
@@ -35,9 +34,6 @@ class LdSignature(NamedTuple):
     gaps: bytes
 
 
-_LARGEST = (1 << 64) - 1  # the hash of a window that does not fit into a text
-
-
 @dataclass(frozen=True)
 class LdView:
     """Symbols of a text with their positions.
@@ -51,47 +47,58 @@ class LdView:
     positions: NDArray[np.int64]
 
 
-def ld_signatures(windows: RaggedRows, rate: int, rules: LdRules) -> list[LdSignature]:
-    """Return the LD signature of each normal form.
+def pack_words(symbols: Iterable[int], gaps: Iterable[int]) -> bytes:
+    """Pack symbols with their gaps as little-endian u32 words.
 
-    Every window of 16 bytes is hashed. One in `rate` windows is sampled: those whose hash has only zeros in its top
-    bits. The bits below make its symbol (Coates, A Fast Metric of Document Similarity, 2011, where H mod C = 0). Equal
-    neighbours give one symbol, because a repetition carries no information.
-
-    Args:
-        windows: Mixed hashes of the windows that start at each byte, one row for each form.
-        rate: The first rate to try. It must be that of all forms, see `LdRules.first_rate`.
-        rules: Widths and bounds.
+    A word is `symbol << 13 | gap`. A gap of 8,191 or more follows in a word of its own, and 8,191 takes its place.
     """
-    kept = (windows.values < constant(min((1 << 64) // rate, _LARGEST))).nonzero()[0]
-    bounds = kept.searchsorted([*windows.starts, windows.values.size]).tolist()
-    hashes = RaggedRows.between(windows.values.take(kept), bounds)
-    positions = kept - np.repeat(windows.starts, list(map(sub, bounds[1:], bounds)))
-    return _signatures(hashes, positions, rate, rules)
+    words: list[int] = []
+    for symbol, gap in zip(symbols, gaps, strict=True):
+        words.append(int(symbol) << GAP_BITS | min(int(gap), _ESCAPE))
+        words += [int(gap)] if gap >= _ESCAPE else []
+    return np.array(words, "<u4").tobytes()
 
 
-def _signatures(hashes: RaggedRows, positions: NDArray[np.int64], rate: int, rules: LdRules) -> list[LdSignature]:
-    """Return LD signatures of sampled hashes with their positions.
+def unpack_words(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Restore symbols and gaps.
 
-    If a row has too many symbols, its rate is made coarser.
+    Raises:
+        ValueError: The length is not a multiple of 4, or no word follows the last escape.
     """
-    # The bits that sampled the window are zero, so the symbol consists of those after them.
-    symbols = (hashes.values >> constant(65 - rules.symbol_bits - rate.bit_length())).astype(np.uint32)
-    left = starts_run(symbols, hashes.starts).nonzero()[0]
-    bounds = left.searchsorted([*hashes.starts, symbols.size]).tolist()
-    packed = _packed(symbols.take(left), RaggedRows.between(positions.take(left), bounds), rate, rules)
-    return [
-        LdSignature(rate, *row) if size <= rules.max_symbols else _coarser(hashes, positions, index, rate, rules)
-        for index, (size, row) in enumerate(zip(map(sub, bounds[1:], bounds), packed, strict=True))
-    ]
+    if len(packed) % 4:
+        raise ValueError("expected a multiple of 4 bytes")
+    words = iter(np.frombuffer(packed, "<u4").tolist())
+    symbols, gaps = [], []
+    for word in words:
+        gap = word & _ESCAPE
+        symbols.append(word >> GAP_BITS)
+        gaps.append(next(words, -1) if gap == _ESCAPE else gap)
+    if gaps and gaps[-1] < 0:
+        raise ValueError("expected a gap after the last escape")
+    return np.array(symbols, np.uint32), np.array(gaps, np.int64)
 
 
-def _coarser(hashes: RaggedRows, positions: NDArray[np.int64], index: int, rate: int, rules: LdRules) -> LdSignature:
-    """Return the LD signature of one row at twice the rate."""
-    row = slice(hashes.starts[index], hashes.stops[index])
-    sampled = (hashes.values[row] < constant((1 << 63) // rate)).nonzero()[0]
-    halved = RaggedRows.between(hashes.values[row].take(sampled), [0, sampled.size])
-    return _signatures(halved, positions[row].take(sampled), 2 * rate, rules)[0]
+def pack_varints(numbers: Iterable[int]) -> bytes:
+    """Pack numbers of at most 42 bits as LEB128."""
+    out = bytearray()
+    for number in map(int, numbers):
+        while number >= 0x80:
+            out.append(number & 0x7F | 0x80)
+            number >>= 7  # noqa: PLW2901
+        out.append(number)
+    return bytes(out)
+
+
+def unpack_varints(packed: bytes) -> NDArray[np.int64]:
+    """Restore numbers that end."""
+    numbers, number, bits = [], 0, 0
+    for byte in packed:
+        number |= (byte & 0x7F) << bits
+        bits += 7
+        if byte < 0x80:
+            numbers.append(number)
+            number = bits = 0
+    return np.array(numbers, np.int64)
 
 
 def symbol_bits(signature: Signature | LdSignature) -> int:
@@ -169,27 +176,5 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
         symbols, positions = symbols.take(sampled), positions.take(sampled)
     # The bits that sampled the window are zero, so a plain shift leaves those after them.
     symbols = symbols >> np.uint32(stored - drop - bits)
-    first = starts_run(symbols)
-    if np.count_nonzero(first) == first.size:
-        return LdView(symbols, positions)
+    first = np.append(True, symbols[1:] != symbols[:-1])[: symbols.size]
     return LdView(symbols[first], positions[first])
-
-
-def _packed(symbols: NDArray[np.uint32], positions: RaggedRows, rate: int, rules: LdRules) -> list[tuple[bytes, bytes]]:
-    if rules.gap_bits:
-        return [(words, b"") for words in pack_words(symbols, _gaps(positions))]
-    gaps = _gaps(positions._replace(values=positions.values // (rate // rules.gap_steps)))
-    narrow = positions._replace(values=symbols.astype("<u2"))
-    return [(row.tobytes(), pack_varints(apart)) for row, apart in zip(narrow.each(), gaps.each(), strict=True)]
-
-
-def _gaps(positions: RaggedRows) -> RaggedRows:
-    """Return the differences between neighbours in each row.
-
-    The first difference of a row is that to 0.
-    """
-    gaps = positions.values.copy()
-    gaps[1:] -= positions.values[:-1]
-    firsts = [start for start in positions.starts if start < gaps.size]
-    gaps[firsts] = positions.values[firsts]
-    return positions._replace(values=gaps)

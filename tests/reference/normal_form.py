@@ -1,133 +1,48 @@
-"""The normal forms of texts, made in numpy."""
+"""The normal form of a text, step by step."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+import unicodedata
+from bisect import bisect_right
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nearstream.streams.fingerprints.normalize import nfkc, without_unsafe
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.unicode_tables import (
-    BASE,
-    CODE_POINT,
-    COMPLEX,
-    MARK,
-    SPACE,
-    SPACELESS,
-    bmp_table,
-    fold_table,
-)
-from tests.reference.ragged import run_start
+from nearstream.streams.fingerprints.unicode_tables import NEWER
 
-_ASCII = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 0x80 else SPACE for byte in range(256))
+_STARTS = [first for first, _ in NEWER]
+_SPACELESS = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
 _RULES = TextRules()
-_LAST_ASCII = 0x7F
-_Unit = TypeVar("_Unit", np.uint8, np.uint16, np.uint32)
 
 
-class NormalForm(NamedTuple):
-    """The letters, numbers and marks of a text, with single spaces.
-
-    Attributes:
-        data: Bytes of UTF-8, without spaces at the ends.
-        characters: Number of code points.
-        spaceless: Whether enough of it is in scripts without spaces between words.
-    """
-
-    data: NDArray[np.uint8]
-    characters: int
-    spaceless: bool
+def is_newer(character: str) -> bool:
+    """Return whether a character is newer than Unicode 14.0."""
+    place = bisect_right(_STARTS, ord(character)) - 1
+    return place >= 0 and ord(character) <= NEWER[place][1]
 
 
-def normal_forms(texts: Sequence[str], rules: TextRules = _RULES) -> list[NormalForm]:
-    """Return the normal form of each text, in order.
-
-    numpy works on all texts at once, which is faster for short ones.
-    """
-    ascii_forms = iter(_ascii_forms([text for text in texts if text.isascii()]))
-    other_forms = iter(_other_forms([text for text in texts if not text.isascii()], rules))
-    return [next(ascii_forms if text.isascii() else other_forms) for text in texts]
-
-
-def _ascii_forms(texts: Sequence[str]) -> Iterator[NormalForm]:
-    if not texts:
-        return
-    spaced = " ".join(["", *texts]).encode("ascii").translate(_ASCII)
-    for piece in _single_spaces(np.frombuffer(spaced, dtype=np.uint8), [len(text) + 1 for text in texts]):
-        yield NormalForm(piece, piece.size, spaceless=False)
-
-
-def _other_forms(texts: Sequence[str], rules: TextRules) -> Iterator[NormalForm]:
-    if not texts:
-        return
-    # Two neighbouring lone surrogates look like one code point here. Either way the result is a space, or the complex
-    # path is taken.
-    spaced = [f" {text}".encode("utf-16-le", "surrogatepass") for text in texts]
-    sizes = [len(encoded) // 2 for encoded in spaced]
-    units = bmp_table().units.take(np.frombuffer(b"".join(spaced), dtype="<u2"))
-    highest = np.maximum.reduceat(units, np.cumsum([0, *sizes[:-1]])).tolist()
-    for text, piece, unit in zip(texts, _single_spaces(units, sizes), highest, strict=True):
-        if unit == COMPLEX:
-            yield _complex_form(text, rules)
-        elif unit <= _LAST_ASCII:
-            yield NormalForm(piece.astype(np.uint8), piece.size, spaceless=False)
-        else:
-            data = piece.astype("<u2", copy=False).tobytes().decode("utf-16-le").encode()
-            spaceless = np.count_nonzero(bmp_table().spaceless.take(piece))
-            yield _form(data, piece, int(spaceless), rules)
+def normalized(text: str, rules: TextRules = _RULES) -> str:
+    """Return the normal form of a text."""
+    out, run = [], 0
+    for c in text:
+        kept = "\ufffd" if "\ud800" <= c <= "\udfff" else " " if is_newer(c) else c
+        run = run + 1 if _category(kept) == "M" or kept in "\uff9e\uff9f" else 0
+        out.append(" " if run > rules.mark_run else kept)
+    lowered = [c.lower() if len(c.lower()) == 1 else c for c in unicodedata.normalize("NFKC", "".join(out))]
+    words, carried = [], False
+    for c in lowered:
+        kind = _category(c)
+        if kind != "M":
+            carried = kind in "LN"
+        words.append(c if carried else " ")
+    return " ".join("".join(words).split())
 
 
-def _complex_form(text: str, rules: TextRules = _RULES) -> NormalForm:
-    """Return the normal form of any text, without `bmp_table`."""
-    table = fold_table()
-    composed = nfkc(without_unsafe(text, rules.mark_run))
-    folded: NDArray[np.uint32] = table.take(_code_points(composed))
-    kept = _marks_on_text(folded)
-    codes = np.full(folded.size + 1, SPACE, dtype="<u4")
-    codes[1:][kept] = folded[kept] & CODE_POINT
-    (piece,) = _single_spaces(codes, [codes.size])
-    spaceless = np.count_nonzero(table.take(piece) & SPACELESS)
-    return _form(piece.tobytes().decode("utf-32-le").encode(), piece, int(spaceless), rules)
+def is_spaceless(form: str, rules: TextRules = _RULES) -> bool:
+    """Return whether enough of a normal form is in scripts without spaces between words."""
+    letters = [ord(c) for c in form if c != " "]
+    inside = sum(any(first <= c <= last for first, last in _SPACELESS) for c in letters)
+    return bool(letters) and rules.spaceless_share * inside >= len(letters)
 
 
-def _marks_on_text(folded: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which code points are letters, numbers, or marks on them.
-
-    A mark is on a letter or number if this is the nearest code point before it that is not a mark.
-    """
-    bases: NDArray[np.bool_] = folded & BASE != 0
-    marks = np.flatnonzero(folded & MARK != 0)
-    # There is no code point before the first one. Marks at the start refer to the first mark, which is no base.
-    carriers = np.maximum(run_start(marks) - 1, 0)
-    bases[marks] = bases[carriers]
-    return bases
-
-
-def _code_points(text: str) -> NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-
-
-def _single_spaces(codes: NDArray[_Unit], sizes: Sequence[int]) -> Iterator[NDArray[_Unit]]:
-    """Yield pieces of these sizes with only single spaces between words.
-
-    No spaces remain at the ends. Each piece must start with a space.
-    """
-    letters = codes != SPACE
-    kept = letters.copy()
-    # Keep the last space of a run if letters follow. Then each piece has one space before its first letters, and none
-    # at its end.
-    kept[:-1] |= letters[1:]
-    single: NDArray[_Unit] = codes[kept]
-    start = done = 0
-    for size in sizes:
-        left = int(np.count_nonzero(kept[start : start + size]))
-        yield single[done + 1 : done + left]
-        start, done = start + size, done + left
-
-
-def _form(data: bytes, codes: NDArray[np.uint16] | NDArray[np.uint32], spaceless: int, rules: TextRules) -> NormalForm:
-    letters = codes.size - int(np.count_nonzero(codes == SPACE))
-    return NormalForm(
-        np.frombuffer(data, dtype=np.uint8), codes.size, letters > 0 and rules.spaceless_share * spaceless >= letters
-    )
+def _category(character: str) -> str:
+    return unicodedata.category(character)[0]

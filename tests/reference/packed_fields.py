@@ -4,8 +4,7 @@ import mmh3
 import numpy as np
 
 from nearstream.schemas.documents.signature import Signature
-from tests.reference.ld import kept_symbols
-from tests.reference.ld_encoding import unpack_words
+from tests.reference.ld import kept_symbols, unpack_words
 from tests.reference.minhash import kept_sketch
 
 

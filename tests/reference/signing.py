@@ -1,143 +1,24 @@
-"""Signing in numpy: the part of a signature that depends on the text alone."""
+"""Signing, step by step in numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import cache
-from itertools import compress
-from operator import sub
-from typing import Final
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import NoiseRules, SampledRules, TextRules
-from nearstream.streams.native import Content, Signed
+from nearstream.streams.fingerprints.parameters import SLOTS, AnchorRules, LdRules
+from nearstream.streams.native import Signed
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import MAX_BYTES, Signer
-from tests.reference.ld import ld_signatures
-from tests.reference.minhash import NONE, sketch, sketches
-from tests.reference.normal_form import NormalForm, normal_forms
-from tests.reference.polynomials import distinct
-from tests.reference.shingles import FeatureHasher
-from tests.reference.winnowing import anchors, sampled_symbols, sampled_windows
+from tests.reference.ld import pack_varints, pack_words
+from tests.reference.normal_form import is_spaceless, normalized
 
+Hashes = NDArray[np.uint64]
 PUBLIC = HashKey.public()
-
-_ANCHOR = np.dtype("<u8")
-_ANCHORS: Final = 9  # index of the anchors in Content
-
-
-class NumpySigning:
-    """Sign texts with numpy.
-
-    Most numpy calls work on several texts at once, because for a short text the call itself takes longest. The tables
-    of powers that it keeps take up to 48 bytes for each byte of the longest normal form.
-    """
-
-    def __init__(self, scheme: Scheme, key: HashKey) -> None:
-        """Prepare hashing under a scheme and its key."""
-        self._scheme = scheme
-        self._key = key
-        self._hasher = FeatureHasher(key, scheme.text.word_bytes)
-        self._noise = Noise(scheme.noise, key) if scheme.noise else None
-
-    def sign_many(self, texts: Sequence[str], max_bytes: int) -> list[Signed | None]:
-        """Return the digests and the content of each text's signature.
-
-        The result for a text is None if its normal form has more than `max_bytes` bytes.
-        """
-        forms = normal_forms(texts, self._scheme.text)
-        fitting = [form.data.size <= max_bytes for form in forms]
-        contents = iter(self.contents(list(compress(forms, fitting))))
-        digest = self._key.digest
-        signed: list[tuple[Signed, memoryview]] = [
-            ((digest(form.data.data), digest(text.encode("utf-8", "surrogatepass")), next(contents)), form.data.data)
-            for text, form in compress(zip(texts, forms, strict=True), fitting)
-        ]
-        results = iter(self._noise.add(signed) if self._noise else [result for result, _ in signed])
-        return [next(results) if fits else None for fits in fitting]
-
-    def contents(self, forms: Sequence[NormalForm]) -> list[Content]:
-        """Return the content of the signature of each normal form.
-
-        A form may be empty. Forms are computed in groups, by whether they are empty, whether they are spaceless, and
-        their rate.
-        """
-        kinds = [(form.data.size > 0, form.spaceless, self._first_rate(form.data.size)) for form in forms]
-        groups: dict[tuple[bool, bool, int], list[NormalForm]] = {}
-        for form, kind in zip(forms, kinds, strict=True):
-            groups.setdefault(kind, []).append(form)
-        contents = {kind: iter(self._contents_of_kind(group, *kind)) for kind, group in groups.items()}
-        return [next(contents[kind]) for kind in kinds]
-
-    def _contents_of_kind(self, forms: list[NormalForm], has_text: bool, spaceless: bool, rate: int) -> list[Content]:
-        scheme, hasher = self._scheme, self._hasher
-        if not has_text:
-            return [(0, 0, 0, 0, False, sketch(NONE, scheme.sketch), rate, b"", b"", b"")] * len(forms)
-        features = hasher.features(forms)
-        shingles = hasher.shingles(features, scheme.sketch)
-        slots = sketches(shingles, scheme.sketch)
-        windows = hasher.byte_windows(features.joined, scheme.ld.window_bytes, self._key.ld_salt)
-        ld = ld_signatures(windows, rate, scheme.ld)
-        found = anchors(hasher.anchor_windows(features, scheme.anchors), spaceless, scheme.anchors)
-        if scheme.sampled:
-            sampled = zip(forms, found, windows.each(), ld, strict=True)
-            found = [
-                _with_sampled(form, packed, row, signature.rate, scheme.sampled)
-                for form, packed, row, signature in sampled
-            ]
-        words = map(sub, features.first_words[1:], features.first_words)
-        rows = zip(forms, words, shingles, slots, ld, found, strict=True)
-        return [
-            (form.data.size, form.characters, n_words, hashes.size, spaceless, slot_bytes, *ld_signature, anchor_bytes)
-            for form, n_words, hashes, slot_bytes, ld_signature, anchor_bytes in rows
-        ]
-
-    def _first_rate(self, n_bytes: int) -> int:
-        return self._scheme.ld.first_rate(n_bytes)
-
-
-def _with_sampled(
-    form: NormalForm, anchors: bytes, windows: NDArray[np.uint64], rate: int, rules: SampledRules
-) -> bytes:
-    """Return the anchors of a form, with its sampled LD windows if it is short enough."""
-    size = form.data.size
-    if size >= rules.below_bytes:
-        return anchors
-    while size > rules.usual_keys * rate:
-        rate *= 2
-    return _together(anchors, sampled_symbols(windows, rate, rules.max_keys))
-
-
-def _together(anchors: bytes, sampled: NDArray[np.uint64]) -> bytes:
-    """Return anchors and sampled windows, distinct and in ascending order."""
-    hashes = distinct(np.concatenate((np.frombuffer(anchors, _ANCHOR), sampled)))
-    return hashes.astype(_ANCHOR, copy=False).tobytes()
-
-
-class Noise:
-    """Add sampled windows to the anchors of signatures, for the `noise` preset."""
-
-    def __init__(self, rules: NoiseRules, key: HashKey) -> None:
-        """Prepare hashing under the rules of the sampled windows and the key."""
-        self._rules = rules
-        self._salt = key.anchor_salt
-        self._hasher = FeatureHasher(key, TextRules.word_bytes)
-
-    def add(self, signed: Sequence[tuple[Signed, bytes | memoryview]]) -> list[Signed]:
-        """Add the sampled windows of each text to its anchors.
-
-        Args:
-            signed: What was signed, each with its normal form, which may be empty.
-        """
-        joined = self._hasher.joined([form for _, form in signed if form])
-        rows = iter(self._hasher.byte_windows(joined, self._rules.window_bytes, self._salt).each())
-        return [self._with_windows(result, next(rows)) if form else result for result, form in signed]
-
-    def _with_windows(self, signed: Signed, windows: NDArray[np.uint64]) -> Signed:
-        digest, raw_digest, content = signed
-        sampled = sampled_windows(windows, self._rules)
-        return digest, raw_digest, (*content[:_ANCHORS], _together(content[_ANCHORS], sampled))
+_MASK = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15  # added to the features in each round of a sketch
 
 
 @cache
@@ -153,7 +34,157 @@ class ReferenceSigner(Signer):
     def __init__(self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES) -> None:
         """Prepare signing in numpy."""
         super().__init__(scheme, key, max_bytes)
-        self._numpy = NumpySigning(scheme, key)
+        self._limit = max_bytes
 
     def _computed(self, plain: str) -> Signed | None:
-        return self._numpy.sign_many([plain], self._max_bytes)[0]
+        signed = sign(plain, self._scheme, self._key)
+        return signed if signed[2][0] <= self._limit else None
+
+
+def sign(text: str, scheme: Scheme, key: HashKey) -> Signed:
+    """Return the digests of a text, and what its signature says of it."""
+    characters = normalized(text, scheme.text)
+    form, spaceless = characters.encode(), is_spaceless(characters, scheme.text)
+    digests = key.digest(form), key.digest(text.encode("utf-8", "surrogatepass"))
+    features = Features(form, spaceless, scheme, key)
+    found = features.shingles()
+    rate, ld, gaps, windows = ld_signature(form, scheme.ld, key)
+    keys = [anchors(features.runs(scheme.anchors.words, scheme.anchors.window_bytes, key.anchor_salt), spaceless,
+                    scheme.anchors)]  # fmt: skip
+    if scheme.sampled and len(form) < scheme.sampled.below_bytes:
+        usual = rate
+        while len(form) > scheme.sampled.usual_keys * usual:
+            usual *= 2
+        keys.append(_at_most(windows, usual, scheme.sampled.max_keys))
+    if scheme.noise:
+        every = np.unique(mix(polynomials(features.values, scheme.noise.window_bytes, key.base, key.anchor_salt)))
+        keys.append(_at_most(every, scheme.noise.rate, scheme.noise.max_keys))
+    packed = np.unique(np.concatenate(keys)).astype("<u8").tobytes()
+    sketched = sketch(found, scheme.sketch.bits)
+    counts = len(form), len(characters), len(features.words), len(found), spaceless
+    return (*digests, (*counts, sketched, rate, ld, gaps, packed))
+
+
+class Features:
+    """Hashes of words and bytes of a normal form, and of their runs."""
+
+    def __init__(self, form: bytes, spaceless: bool, scheme: Scheme, key: HashKey) -> None:
+        """Hash the words, each cut after so many bytes as the scheme says."""
+        table = np.frombuffer(key.table_bytes, "<u8")
+        self._firsts = np.flatnonzero(np.frombuffer(form, np.uint8) & 0xC0 != 0x80) if spaceless else None
+        self._scheme, self._key = scheme, key
+        self.values = table[np.frombuffer(form, np.uint8)]
+        cut, numbers = scheme.text.word_bytes, table.tolist()
+        pieces = [word[at : at + cut] for word in form.split() for at in range(0, len(word), cut)]
+        self.words = fmix64(np.array([self._polynomial(piece, numbers) for piece in pieces], np.uint64))
+
+    def runs(self, words: int, window_bytes: int, salt: int) -> Hashes:
+        """Return the hash of each run of words, or of bytes from the start of a character in a spaceless text."""
+        if self._firsts is None:
+            return fmix64(polynomials(self.words, words, self._key.word_base, salt))
+        found = fmix64(polynomials(self.values, window_bytes, self._key.base, salt))
+        return found[self._firsts[self._firsts < found.size]]
+
+    def shingles(self) -> Hashes:
+        """Return the distinct shingles in ascending order. A shorter text has one shingle of all words."""
+        rules, salt = self._scheme.sketch, self._key.sketch_salt
+        found = self.runs(rules.shingle_words, rules.window_bytes, salt)
+        if not found.size and self.words.size:
+            width = min(rules.shingle_words, self.words.size)
+            found = fmix64(polynomials(self.words, width, self._key.word_base, salt))
+        return np.unique(found)
+
+    def _polynomial(self, piece: bytes, table: list[int]) -> int:
+        total = 0
+        for byte in piece:
+            total = (total * self._key.base + table[byte]) & _MASK
+        return total
+
+
+def polynomials(values: Hashes, width: int, base: int, salt: int) -> Hashes:
+    """Return the salted polynomial of each run of `width` values, modulo 2**64."""
+    count = max(0, values.size - width + 1)
+    hashes = np.zeros(count, np.uint64)
+    for place in range(width if count else 0):
+        hashes = hashes * np.uint64(base) + values[place : place + count]
+    return hashes + np.uint64(salt)
+
+
+def fmix64(x: Hashes) -> Hashes:
+    """Mix hashes with the finaliser of MurmurHash3."""
+    x = (x ^ x >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
+    x = (x ^ x >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
+    return x ^ x >> np.uint64(33)
+
+
+def mix(x: Hashes) -> Hashes:
+    """Mix the top bits of hashes."""
+    return (x ^ x >> np.uint64(32)) * np.uint64(0xD6E8FEB86659FD93)
+
+
+def sketch(features: Hashes, bits: int) -> bytes:
+    """Return the sketch of distinct features: the first round, then all others if a slot is empty."""
+    if not features.size:
+        return b"\xff" * (SLOTS * bits // 8)
+    slots = np.full(SLOTS, _MASK, np.uint64)
+    _throw(features, features >> np.uint64(57), 0, slots)
+    for turn in range(1, 2 * SLOTS):
+        if not (slots == _MASK).any():
+            break
+        thrown = fmix64(features + np.uint64(turn * _STEP & _MASK))
+        places = thrown >> np.uint64(57) if turn < SLOTS else np.full(thrown.size, turn - SLOTS)
+        _throw(thrown, places, turn, slots)
+    mixed = fmix64(np.arange(SLOTS, dtype=np.uint64) << np.uint64(57) | slots) >> np.uint64(32)
+    return mixed.astype("<u4").view(np.uint8).reshape(SLOTS, 4)[:, : bits // 8].tobytes()
+
+
+def _throw(thrown: Hashes, places: Hashes, turn: int, slots: Hashes) -> None:
+    values = np.uint64(turn << 49) | (thrown & np.uint64((1 << 57) - 1)) >> np.uint64(8)
+    np.minimum.at(slots, places.astype(np.int64), values)
+
+
+def anchors(windows: Hashes, spaceless: bool, rules: AnchorRules) -> Hashes:
+    """Return the minima of all runs of windows. The run is doubled as long as there are too many."""
+    if not windows.size:
+        return windows
+    run = rules.run * rules.spaceless_factor if spaceless else rules.run
+    run = min(windows.size, (run + 1) // 2 if windows.size < rules.dense_below else run)
+    minima = sliding_window_view(windows, run).min(axis=1)
+    while np.unique(minima).size > rules.max_anchors:
+        shift = min(run, windows.size - run)
+        minima = np.minimum(minima[: minima.size - shift], minima[shift:])
+        run += shift
+    return np.unique(minima)
+
+
+def ld_signature(form: bytes, rules: LdRules, key: HashKey) -> tuple[int, bytes, bytes, Hashes]:
+    """Return the rate, the LD signature, the gaps, and the hashes of all windows."""
+    values = np.frombuffer(key.table_bytes, "<u8")[np.frombuffer(form, np.uint8)]
+    hashes = mix(polynomials(values, rules.window_bytes, key.base, key.ld_salt))
+    for rate in _doubled(rules.first_rate(len(form))):
+        places = np.flatnonzero(hashes < np.uint64(min(_MASK, (1 << 64) // rate)))
+        zeros = rate.bit_length() - 1
+        symbols = hashes[places] << np.uint64(zeros) >> np.uint64(64 - rules.symbol_bits)
+        changes = np.flatnonzero(np.append(True, symbols[1:] != symbols[:-1])[: symbols.size])
+        if changes.size <= rules.max_symbols:
+            break
+    symbols, places = symbols[changes], places[changes]
+    if rules.gap_bits:
+        return rate, pack_words(symbols, np.diff(places, prepend=0)), b"", hashes
+    steps = np.diff(places // (rate // rules.gap_steps), prepend=0)
+    return rate, symbols.astype("<u2").tobytes(), pack_varints(steps), hashes
+
+
+def _doubled(rate: int) -> Iterator[int]:
+    while True:
+        yield rate
+        rate *= 2
+
+
+def _at_most(windows: Hashes, rate: int, most: int) -> Hashes:
+    """Return the windows of which one in `rate` is sampled, and half of them as long as there are too many."""
+    for each in _doubled(rate):
+        found = windows[windows < np.uint64(min(_MASK, (1 << 64) // each))]
+        if found.size <= most:
+            break
+    return found

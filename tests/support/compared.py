@@ -7,8 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.signature import Signature
-from tests.reference.ld_encoding import pack_varints, pack_words
-from tests.reference.ragged import RaggedRows
+from tests.reference.ld import pack_varints, pack_words
 from tests.support.made_up import sign
 
 BASE = sign("a text whose fields are replaced by others")
@@ -35,7 +34,7 @@ def made_up(random: Random, parts: list[list[int]], *, is_split: bool) -> Signat
         ld, gaps = np.array(symbols, "<u2").tobytes(), pack_varints(steps)
         steps = steps * (rate // 8)
     else:
-        ((ld,), gaps) = pack_words(np.array(symbols, np.uint32), RaggedRows.between(steps, [0, len(steps)])), b""
+        ld, gaps = pack_words(symbols, steps), b""
     n_bytes = int(steps.sum()) + _WINDOW + random.choice((0, 1, rate, 20 * rate))
     characters = random.randint(-(-n_bytes // 4), n_bytes)
     words = random.randint(1, characters)
@@ -68,7 +67,7 @@ def _sketch(random: Random) -> bytes:
 def made_of(symbols: list[int]) -> Signature:
     """Return a signature of these symbols of 19 bits, one in 8 bytes."""
     steps = np.full(len(symbols), 8, np.int64)
-    (ld,) = pack_words(np.array(symbols, np.uint32), RaggedRows.between(steps, [0, len(steps)]))
+    ld = pack_words(symbols, steps)
     n_bytes = 8 * len(symbols) + _WINDOW
     digest = np.array(symbols[:2], "<i8").tobytes()
     return replace(

@@ -12,7 +12,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import AnchorRules, LdRules, NoiseRules, TextRules
 from nearstream.streams.signing.scheme import Scheme, preset
 from nearstream.streams.signing.signer import Signer
-from tests.reference.ld_encoding import pack_varints
+from tests.reference.ld import pack_varints
 
 KEY = HashKey.public()
 STANDARD = preset("noise", KEY)
