@@ -36,7 +36,7 @@ _LISTED = 8  # failed tests that a run names at its end
 _TAKEN: Counter[str] = Counter()  # seconds by test
 
 _CONFIGURED = (
-    *("nearstream", "nearstream.workers.pipeline.faust_consumer", "nearstream.workers.pipeline.faust_thread"),
+    *("nearstream", "nearstream.workers.pipeline.faust_consumer"),
     *("aiokafka", "faust.agents.actor", "faust.worker"),
 )
 _SHARED = ExitStack()  # what the process that controls a parallel run has started for the others

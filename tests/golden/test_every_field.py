@@ -11,12 +11,10 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import Alert, Silence
 from nearstream.schemas.checks.check import ApiError, CheckAnswer, CheckMatch, Health, Readiness, Removal, SkipAnswer
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.labels.label import Label, LabelChange
 from nearstream.schemas.published.json_schema import MESSAGES
 from nearstream.schemas.topics.codec import (
     InvalidMessageError,

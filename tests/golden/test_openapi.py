@@ -15,13 +15,15 @@ from nearstream.schemas.checks.check import (
     BareAnswer,
     CheckAnswer,
     Contained,
+    FamilyLabel,
+    FamilyMember,
+    FamilyMembers,
     Health,
     Readiness,
     Removal,
     SkipAnswer,
     UnknownDocument,
 )
-from nearstream.schemas.checks.members import FamilyLabel, FamilyMember, FamilyMembers
 from nearstream.workers.http.labels import add_label_routes
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.openapi import LIVE_MESSAGES, OPEN_PATHS, ROUTES, description

@@ -13,7 +13,7 @@ from nearstream.schemas.documents.event_id import DocumentState, event_id, famil
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.labels.label_change import LabelChange, label_change_id
+from nearstream.schemas.labels.label import LabelChange, label_change_id
 from nearstream.schemas.topics.codec import (
     decode_document,
     decode_event,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert, Silence, silence_key
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.codec import decode_json, encode_json
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, SILENCES, VERDICTS

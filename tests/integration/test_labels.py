@@ -18,8 +18,7 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ProducerRecord, header
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.labels.label import Label, LabelChange
 from nearstream.schemas.topics.codec import decode_json, encode_signature_line
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
 from nearstream.schemas.topics.table import ALERTS, LABELS_CHANGED, SIGNATURES

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import aiohttp
 from msgspec.json import encode
 
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import Silence
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SILENCES, VERDICTS

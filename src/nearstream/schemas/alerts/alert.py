@@ -1,4 +1,4 @@
-"""The alert that something happens too often, and its end."""
+"""What is wrong with a family of documents, and what persons say of that."""
 
 from typing import Annotated, Literal, get_args
 
@@ -81,3 +81,44 @@ def alert_id(collection: str, name: str, subject: str, state: str, since_ms: int
     """
     older = DocumentState(f"{collection}/{name}", subject)
     return event_id("alert", older, DocumentState(version=state, position=str(since_ms)), scheme)
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="silence"):
+    """What a person says about the alerts of a subject.
+
+    The newest one counts, and a null value takes it back.
+
+    Attributes:
+        collection: The tenant of the alert, `*` for all.
+        name: Name of the alert.
+        subject: What the alert is about.
+        since: When the person said it.
+        until: Until when alerts of the subject are silent. Null: the person has seen the alert that had begun by then,
+            and only that one is silent, until it ends.
+    """
+
+    collection: OfCollections
+    name: AlertName
+    subject: Word
+    since: Time
+    until: Time | None
+
+    def __post_init__(self) -> None:
+        """Check the times."""
+        require_times(self.since, self.until)
+
+    def covers(self, alert: Alert, now_ms: int) -> bool:
+        """Return whether an alert of its subject is silent.
+
+        Args:
+            alert: The alert.
+            now_ms: The time, in milliseconds since 1970.
+        """
+        if self.until is None:
+            return alert.since <= self.since
+        return now_ms < self.until.timestamp() * 1000
+
+
+def silence_key(collection: str, name: str, subject: str) -> bytes:
+    """Return the record key of what is said about a subject, which is that of its alerts."""
+    return f"{collection}/{name}/{subject}".encode()

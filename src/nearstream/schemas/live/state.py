@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from nearstream.schemas.alerts.alert import Alert, AlertName, OfCollections
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import Alert, AlertName, OfCollections, Silence
 from nearstream.schemas.documents.document import Count, Share, Word
 from nearstream.schemas.verdicts.verdict import VerdictKind
 

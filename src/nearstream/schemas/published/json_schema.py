@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 
-from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import Alert, Silence
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.labels.label import Label, LabelChange
 from nearstream.schemas.verdicts.events import (
     Containment,
     ExactDuplicate,

@@ -13,8 +13,7 @@ from nearstream.schemas.documents.document import OFFSET_MAX, PARTITION_MAX, Doc
 from nearstream.schemas.documents.record import Headers, header
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Origin, Signature
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.labels.label import Label, LabelChange
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.verdicts.events import Event, kind_of, subject_of
 

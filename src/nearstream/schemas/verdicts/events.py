@@ -24,7 +24,7 @@ from nearstream.schemas.documents.document import (
     require_times,
 )
 from nearstream.schemas.documents.evidence import DocumentRef, Evidence, HexId, Place, Places, Relation
-from nearstream.schemas.labels.label_change import LabelChange
+from nearstream.schemas.labels.label import LabelChange
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 # The `type` of each relation event. Append only: the shared index stores a relation as its position in this tuple.

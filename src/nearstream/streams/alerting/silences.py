@@ -2,8 +2,7 @@
 
 from collections import OrderedDict
 
-from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.alerts.alert import Alert, Silence, silence_key
 
 SILENCES = 256
 

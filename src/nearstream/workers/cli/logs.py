@@ -58,9 +58,8 @@ def configure(form: str, level: str = "warning", layout: str = COMMAND_LAYOUT) -
     log.setLevel(level.upper())
     at_least_warning = max(log.level, logging.WARNING)
     logging.basicConfig(handlers=[handler], level=at_least_warning, force=True)
-    # Faust writes what its consumer and its thread do to the logs of the modules that extend them.
-    for name in ("faust_consumer", "faust_thread"):
-        logging.getLogger(f"nearstream.workers.pipeline.{name}").setLevel(at_least_warning)
+    # Faust writes what its consumer and its thread do to the log of the module that extends them.
+    logging.getLogger("nearstream.workers.pipeline.faust_consumer").setLevel(at_least_warning)
     # aiokafka would log thousands of lines during a minute without a broker.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     # Our own log reports a crash, once.

@@ -17,8 +17,7 @@ from nearstream.workers.config.settings import Settings, SettingsError, own_grou
 from nearstream.workers.operations.terminal import print_line, print_message, print_report
 
 if TYPE_CHECKING:
-    from nearstream.workers.kafka.lag import PartitionLag
-    from nearstream.workers.kafka.members import GroupMembers
+    from nearstream.workers.kafka.lag import GroupMembers, PartitionLag
 
 _STATES_SECONDS = 2.0
 _LAG_COLUMNS = ("group", "topic", "partition", "committed", "end", "records", "seconds", "reader")
@@ -141,7 +140,7 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _unread(settings: Settings, members: "GroupMembers", rows: "Sequence[PartitionLag]") -> Iterator[str]:
-    from nearstream.workers.kafka.members import unread
+    from nearstream.workers.kafka.lag import unread
 
     is_alerting = members.group == own_group(settings, "alert").group
     yield from unread(rows, members, "alert" if is_alerting else "")
@@ -179,8 +178,7 @@ async def _read_lag(settings: Settings, wait_seconds: float) -> "list[tuple[Grou
     """Return the members of each group with the lag of each partition that it reads."""
     from nearstream.workers.kafka import offsets as kafka_offsets
     from nearstream.workers.kafka.client import admin
-    from nearstream.workers.kafka.lag import lag_reader
-    from nearstream.workers.kafka.members import GroupMembers, group_members
+    from nearstream.workers.kafka.lag import GroupMembers, group_members, lag_reader
 
     topics = [DOCUMENTS, SIGNATURES]
     # This raises SettingsError for a missing topic, for which the lag reader has no rows.

@@ -10,6 +10,7 @@ from nearstream.schemas.checks.check import (
     ApiError,
     BareAnswer,
     CheckAnswer,
+    FamilyMembers,
     Health,
     Labelled,
     LabelRequest,
@@ -18,7 +19,6 @@ from nearstream.schemas.checks.check import (
     SkipAnswer,
     UnknownDocument,
 )
-from nearstream.schemas.checks.members import FamilyMembers
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.live import details, state
 from nearstream.schemas.published.json_schema import components

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from nearstream.schemas.alerts.silence import Silence, silence_key
+from nearstream.schemas.alerts.alert import Silence, silence_key
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.live.state import (

@@ -57,7 +57,7 @@ def tokens(settings: Settings) -> TokenProvider | None:
     """
     if not uses_sasl(settings) or settings.kafka_sasl_mechanism != BEARER:
         return None
-    from nearstream.workers.kafka.bearer import tell_refused_tokens  # only clients with tokens need it
+    from nearstream.workers.kafka.token_sources import tell_refused_tokens  # only clients with tokens need it
 
     tell_refused_tokens()
     return token_provider(settings)

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic, time
 
 from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
 from nearstream.workers.kafka.errors import TokenRefusedError, TokenUnavailableError
@@ -90,3 +91,28 @@ async def _from_aws(region: str) -> Token:
     except Exception as error:  # noqa: BLE001 - the package and botocore have no common class of errors
         raise TokenUnavailableError(f"AWS gives no token for {region}: {error}") from None
     return Token(text, (expires_at_ms / 1000 - time()) * USED_SHARE)
+
+
+_KVSEP = b"\x01"
+
+
+def tell_refused_tokens() -> None:
+    """Let every client of this process get an error for a token that a broker refuses."""
+    AIOKafkaConnection.authenticator_oauth = _authenticator
+
+
+class _Authenticator(OAuthAuthenticator):  # type: ignore[misc] # aiokafka has no types
+    """Lets a broker say that it refuses a token.
+
+    A broker answers a token that it does not accept with a challenge, and sends the error after the client has answered
+    that with one byte (RFC 7628, section 3.2.3). aiokafka takes the challenge for a success, and then loses its
+    connection without a reason.
+    """
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        """Return what to send next, and that an answer is expected. None ends the exchange."""
+        return (_KVSEP, True) if payload else await super().step(payload)
+
+
+def _authenticator(connection: AIOKafkaConnection) -> _Authenticator:
+    return _Authenticator(sasl_oauth_token_provider=connection._sasl_oauth_token_provider)

@@ -1,14 +1,19 @@
-"""Read all that a small topic keeps, and what comes."""
+"""Read all that a small topic keeps, such as silences, and what comes."""
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import aclosing
 
+from nearstream.schemas.alerts.alert import Silence
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.codec import InvalidMessageError
-from nearstream.workers.config.settings import Settings
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_json
+from nearstream.schemas.topics.table import SILENCES
+from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import consumer
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.records import follow
 
@@ -51,3 +56,32 @@ async def read_topic(
                 log.info(
                     "offset %d of %s holds no message: %s (%d so far)", record.offset, record.topic, error, passed_over
                 )
+
+
+_RETRY_SECONDS = 2.0
+
+Take = Callable[[bytes, Silence | None], None]
+"""Is given the record key of what was said, and None if it was taken back."""
+
+
+async def read_silences(settings: Settings, take: Take, wait_seconds: float, *, until_end: bool) -> None:
+    """Hand over what persons have said about alerts, as `read_topic` does."""
+
+    def said(record: ConsumerRecord) -> None:
+        take(record.key or b"", decode_json(Silence, record.value) if record.value else None)
+
+    await read_topic(settings, SILENCES.name, said, wait_seconds, until_end=until_end)
+
+
+def follow_in_thread(settings: Settings, take: Take, wait_seconds: float) -> None:
+    """Hand over what is said, in a thread, until the process ends."""
+
+    async def run() -> None:
+        while True:
+            try:
+                await read_silences(settings, take, wait_seconds, until_end=False)
+            except (KafkaUnreachableError, SettingsError, KafkaError) as error:
+                log.info("no news of silences: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    threading.Thread(target=asyncio.run, args=(run(),), name="silences", daemon=True).start()

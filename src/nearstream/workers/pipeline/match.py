@@ -17,7 +17,7 @@ from nearstream.schemas.documents.record import (
     traceparent,
 )
 from nearstream.schemas.documents.signature import Origin
-from nearstream.schemas.labels.label_change import LabelChange, label_change_id
+from nearstream.schemas.labels.label import LabelChange, label_change_id
 from nearstream.schemas.topics.codec import (
     InvalidMessageError,
     encode_json,

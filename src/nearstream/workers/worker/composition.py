@@ -5,21 +5,26 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
+from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import WorkerStateName
-from nearstream.schemas.topics.table import DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
+from nearstream.streams.alerting.silences import Silences
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.store.limits import IndexLostError
-from nearstream.workers.config.alert_rules import load_alerts
+from nearstream.workers.config.alert_rules import AlertSettings, load_alerts
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError, own_group, shown, table
 from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -27,13 +32,15 @@ from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.batches import use_our_batches
 from nearstream.workers.kafka.client import retry_until_answered
 from nearstream.workers.kafka.lag import lag_reader
+from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import Saying, start_probe
 from nearstream.workers.monitoring.status_server import serve_status
 from nearstream.workers.operations.checks import Grade, memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.pipeline.alert import Alerting
+from nearstream.workers.pipeline.alert import Alerting, LabelWatch
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
@@ -41,12 +48,13 @@ from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.pipeline.step import patience
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.tallies import TallyStore
 from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
+from nearstream.workers.redis.reading.labelled import LabelledFamilies
 from nearstream.workers.redis.reading.members import stored_family
 from nearstream.workers.redis.server.client import connect, pipelined, server_facts, until_answered
 from nearstream.workers.redis.server.layout import KeyKind
-from nearstream.workers.worker.alerting import alerting as alerting_of
-from nearstream.workers.worker.waiting import reported
 
 WATCH_SECONDS = 5.0
 
@@ -189,7 +197,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         decider = Decider(store, site_of, settings.retention_seconds, notice_error_text)
         deciding = Deciding(decider, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
-        alerting = await alerting_of(deployment, alerts, dead_letters, wait_seconds)
+        alerting = await _make_alerting(deployment, alerts, dead_letters, wait_seconds)
     if role in ("sign", "all"):
         signing = Signing(
             deployment.signer(),
@@ -276,3 +284,61 @@ def _log_start(deployment: Deployment, role: str) -> None:
         log.warning("%s: another host without TLS, its traffic and passwords can be read", ", ".join(exposed))
     changed = [f"{variable}={value}" for variable, value, default, _ in table(settings) if value != default]
     log.info("settings: %s", " ".join(changed) or "all defaults")
+
+
+FIRST_REPORT_SECONDS = 1.0
+REPORT_SECONDS = 10.0
+
+
+@asynccontextmanager
+async def reported(server: str, wait_seconds: float) -> AsyncIterator[None]:
+    """Log that a server is waited for, after a second and then every 10 s.
+
+    Args:
+        server: Name and address of the server.
+        wait_seconds: How long it is waited for.
+    """
+    reporting = asyncio.create_task(_report(server, wait_seconds))
+    try:
+        yield
+    finally:
+        reporting.cancel()
+
+
+async def _report(server: str, wait_seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
+    await asyncio.sleep(FIRST_REPORT_SECONDS)
+    while (left := deadline - loop.time()) > 0:
+        log.warning("waiting for %s, at most %.0f s more", server, left)
+        await asyncio.sleep(REPORT_SECONDS)
+
+
+async def _make_alerting(
+    deployment: Deployment, alerts: AlertSettings, dead_letters: DeadLetterWriter, wait_seconds: float
+) -> Alerting:
+    """Return the alerting of a worker, with the silences of the topic.
+
+    Raises:
+        KafkaUnreachableError: No broker answered within `wait_seconds`.
+    """
+    settings, silences = deployment.settings, Silences()
+    await read_silences(settings, silences.say, wait_seconds, until_end=True)
+    follow_in_thread(settings, silences.say, wait_seconds)
+    tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
+    guards = LabelGuards(tallies.client, settings.namespace)
+    webhooks = Webhooks(alerts.targets, public_url=alerts.public_url, holds_back=partial(_holds_back, silences))
+    return Alerting(
+        alerts.rules,
+        tallies,
+        deployment.topic(ALERTS),
+        deployment.scheme.name,
+        dead_letters,
+        LabelWatch(LabelledFamilies(deployment.index_address()).growth, guards.suspend),
+        silences,
+        webhooks.offer,
+    )
+
+
+def _holds_back(silences: Silences, alert: Alert) -> bool:
+    return silences.holds_back(alert, time.time_ns() // 1_000_000)

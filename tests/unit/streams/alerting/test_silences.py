@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import Silence
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.streams.alerting.silences import Silences
 from tests.support.live import NOW_MS, alert

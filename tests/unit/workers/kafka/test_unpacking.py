@@ -9,7 +9,7 @@ import pytest
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from aiokafka.errors import CorruptRecordException
 
-from nearstream.workers.kafka.unpacking import PieceReader, unpacked
+from nearstream.workers.kafka.batches import PieceReader, unpacked
 
 MEBIBYTE = 1024 * 1024
 CODECS: list[tuple[int, Callable[[bytes], bytes]]] = [

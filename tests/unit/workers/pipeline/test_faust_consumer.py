@@ -21,7 +21,7 @@ from faust.types.tuples import TP
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.pipeline import faust_consumer, faust_thread
+from nearstream.workers.pipeline import faust_consumer
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, Transport
 from nearstream.workers.worker.topology import create_app
 
@@ -297,7 +297,7 @@ async def test_a_group_that_cannot_be_left_is_left_without_a_goodbye(
     class Joining:
         stop = asyncio.Event().wait
 
-    monkeypatch.setattr(faust_thread, "LEAVE_SECONDS", 0.01)
+    monkeypatch.setattr(faust_consumer, "LEAVE_SECONDS", 0.01)
     leaving = consumer._new_consumer_thread()
     leaving._consumer = Joining()
     async with asyncio.timeout(60):

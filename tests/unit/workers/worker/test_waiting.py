@@ -6,39 +6,39 @@ import re
 
 import pytest
 
-from nearstream.workers.worker import waiting
+from nearstream.workers.worker import composition
 from tests.support.deployment import until
 
 
 async def test_a_wait_is_logged_after_a_moment_then_regularly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting, "FIRST_SECONDS", 0.01)
-    monkeypatch.setattr(waiting, "PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(composition, "FIRST_REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(composition, "REPORT_SECONDS", 0.02)
 
     def logged() -> list[str]:
-        return [record.getMessage() for record in caplog.records if record.name == waiting.log.name]
+        return [record.getMessage() for record in caplog.records if record.name == composition.log.name]
 
     async def thrice() -> bool:
         return len(logged()) >= 3
 
     with caplog.at_level(logging.WARNING):
-        async with waiting.reported("Kafka at h:1", 500.0):
+        async with composition.reported("Kafka at h:1", 500.0):
             await until(thrice)
     assert all(re.fullmatch(r"waiting for Kafka at h:1, at most (500|49\d) s more", text) for text in logged())
 
 
 async def test_a_short_wait_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async with waiting.reported("Kafka at h:1", 5.0):
+    async with composition.reported("Kafka at h:1", 5.0):
         await asyncio.sleep(0)
-    assert waiting.FIRST_SECONDS >= 0.5
+    assert composition.FIRST_REPORT_SECONDS >= 0.5
     assert caplog.messages == []
 
 
 async def test_nothing_is_logged_after_the_time_has_run_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting, "FIRST_SECONDS", 0.02)
-    async with waiting.reported("Kafka at h:1", 0.01):
+    monkeypatch.setattr(composition, "FIRST_REPORT_SECONDS", 0.02)
+    async with composition.reported("Kafka at h:1", 0.01):
         await asyncio.sleep(0.1)
     assert caplog.messages == []

@@ -3,8 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
-from nearstream.schemas.alerts.silence import Silence
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert, Silence
 from nearstream.streams.alerting.silences import Silences
 
 ALERTS = 256

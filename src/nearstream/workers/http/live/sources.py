@@ -29,12 +29,10 @@ from nearstream.workers.kafka.client import (
     require_answer,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from nearstream.workers.kafka.members import group_members, unread
+from nearstream.workers.kafka.lag import PartitionLag, group_members, lag_reader, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow_from, offsets_since
-from nearstream.workers.kafka.silences import read_silences
-from nearstream.workers.kafka.whole_topic import read_topic
+from nearstream.workers.kafka.whole_topic import read_silences, read_topic
 from nearstream.workers.operations.tail import Arrival, event_of
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.worker_states import worker_states
