@@ -16,7 +16,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import packed_context
 from nearstream.streams.store.record import pack_text, patched
-from nearstream.workers.redis.store.entries import pack_entries
+from nearstream.workers.redis.store.calls import pack_entries
 from tests.reference import covering, entries, packed_fields, passages, patching, signs, text_part
 from tests.reference import estimate as estimates
 from tests.reference.signing import PUBLIC, signers

@@ -15,8 +15,7 @@ from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import Lane, RedisIndex
-from nearstream.workers.redis.reading.document_facts import StateFacts
-from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
+from nearstream.workers.redis.reading.inspect import StateFacts, inspect_buckets, inspect_document
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import NO_LEASE
 from tests.support import made_up

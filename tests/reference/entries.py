@@ -15,7 +15,7 @@ from nearstream.workers.redis.server.layout import (
     StoreLayout,
     python_struct,
 )
-from nearstream.workers.redis.store.entries import BUCKETS_CAP
+from nearstream.workers.redis.store.calls import BUCKETS_CAP
 
 _ENTRY, _SHARED = python_struct(ENTRY_FORMAT), python_struct(SHARED_FORMAT)
 _SLOT_BITS = 16  # of a key, which decide its slot

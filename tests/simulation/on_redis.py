@@ -10,7 +10,7 @@ from redis import Redis
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Call, Shape
-from nearstream.workers.redis.server.function_library import function_library
+from nearstream.workers.redis.server.functions import function_library
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, GONE, GROUP, KeyKind, StoreLayout
 from nearstream.workers.redis.store.calls import LaneCalls
 from nearstream.workers.redis.store.states import Former

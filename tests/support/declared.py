@@ -11,7 +11,7 @@ from redis.connection import parse_url
 _LINE = re.compile(rb"\+[0-9.]+ \[\d+ (lua|[^\]]*)\] (.*)\r\n")
 _WORD = re.compile(rb'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|.)", re.DOTALL)
-_CALLS = (b"fcall", b"fcall_ro", b"evalsha", b"eval", b"evalsha_ro")
+_CALLS = (b"fcall", b"fcall_ro", b"eval")
 _WITHOUT_KEY = (b"time",)
 _SUBCOMMANDS = (b"object",)  # whose key follows their second word
 
@@ -20,7 +20,7 @@ class Watch:
     """What was found out.
 
     Attributes:
-        calls: How many calls of scripts and functions were seen.
+        calls: How many calls were seen.
         names: Of these.
         commands: How many commands they ran.
         undeclared: Each function or script, and a command of it about a key that its call does not declare.

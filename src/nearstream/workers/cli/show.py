@@ -32,7 +32,7 @@ from nearstream.workers.operations.terminal import (
     utc_time,
 )
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
+from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
 
 if TYPE_CHECKING:
     from nearstream.streams.store.record import Recorded

@@ -9,8 +9,14 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from nearstream.schemas.checks.check import Labelled, UnknownDocument
-from nearstream.schemas.checks.members import MEMBERS_MAX, FamilyLabel, FamilyMember, FamilyMembers
+from nearstream.schemas.checks.check import (
+    MEMBERS_MAX,
+    FamilyLabel,
+    FamilyMember,
+    FamilyMembers,
+    Labelled,
+    UnknownDocument,
+)
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key, from_milliseconds
 from nearstream.schemas.labels.label import Label
 from nearstream.schemas.topics.codec import decode_label_request
@@ -32,8 +38,7 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
-from nearstream.workers.redis.index.documents import current_state
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex, current_state
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.labelled import labels_of
 from nearstream.workers.redis.reading.members import addresses, members, spellings, stored_family

@@ -14,8 +14,7 @@ from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import PartitionLag, lag_reader
-from nearstream.workers.kafka.members import GroupMembers, group_members, unread
+from nearstream.workers.kafka.lag import GroupMembers, PartitionLag, group_members, lag_reader, unread
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import (
     Check,

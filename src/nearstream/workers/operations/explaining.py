@@ -26,7 +26,7 @@ from nearstream.workers.pipeline.in_process import embedded
 
 if TYPE_CHECKING:  # the clients of Kafka and Redis, which files do not need
     from nearstream.workers.operations.inspection import Inspected
-    from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
+    from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
 
 ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
 CELLS_MAX = 10**11  # of the table of the exact distance of two files, some five seconds

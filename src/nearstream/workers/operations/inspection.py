@@ -21,8 +21,7 @@ from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import index_to_read
-from nearstream.workers.redis.reading.document_facts import BucketFacts, StateFacts
-from nearstream.workers.redis.reading.inspect import inspect_buckets, inspect_document
+from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts, inspect_buckets, inspect_document
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000

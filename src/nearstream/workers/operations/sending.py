@@ -25,8 +25,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
-from nearstream.workers.redis.index.documents import current_state
-from nearstream.workers.redis.index.index import RedisIndex, index_to_read
+from nearstream.workers.redis.index.index import RedisIndex, current_state, index_to_read
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.inspect import inspect_document
 from nearstream.workers.redis.reading.labelled import labels_of

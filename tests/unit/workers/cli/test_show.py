@@ -12,7 +12,7 @@ from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.store.store import Position
 from nearstream.workers.cli.show import document_lines, document_report
 from nearstream.workers.operations.inspection import DocumentStatus, Inspected
-from nearstream.workers.redis.reading.document_facts import (
+from nearstream.workers.redis.reading.inspect import (
     BucketFacts,
     MemberFacts,
     StateFacts,

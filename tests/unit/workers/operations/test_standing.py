@@ -1,7 +1,6 @@
 """What is said of workers, and of topics that none of them reads."""
 
-from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.kafka.members import GroupMembers, unread
+from nearstream.workers.kafka.lag import GroupMembers, PartitionLag, unread
 from nearstream.workers.operations.checks import public_sentence, sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 

@@ -6,11 +6,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from nearstream.streams.matching.arriving import document_hash
 from nearstream.streams.matching.labels import FamilyDetails, details_of
+from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
-from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.messages import Cover, Query, View
 from nearstream.streams.store.store import Call, Position, Store
+from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.requirements import check_requirements
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
@@ -281,3 +284,36 @@ async def index_to_read(address: IndexAddress, wait_seconds: float) -> AsyncIter
         yield index
     finally:
         await index.close()
+
+
+def home_of(layout: StoreLayout, document_key: str) -> int:
+    """Return the slot that keeps the states of a document. The partition of its signatures decides it."""
+    partition = partition_of(document_key.encode("utf-8", "surrogatepass"), layout.shape.partitions)
+    return layout.shape.home(partition)
+
+
+async def current_number(index: RedisIndex, document_key: str) -> int:
+    """Return the number of the current state of a document, 0 without it.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    layout, document = index.layout, document_hash(document_key)
+    key = layout.tag(home_of(layout, document_key)) + KeyKind.REGISTRY + layout.registry_chunk(document)
+    return int(await ask(index.asking, "HGET", key, document) or 0)
+
+
+async def current_state(index: RedisIndex, document_key: str) -> tuple[int, View] | None:
+    """Return the number of the current state of a document and what is known about it, None without it.
+
+    Raises:
+        IndexUnavailableError: The server does not answer.
+    """
+    number = await current_number(index, document_key)
+    (view,) = await index.store().fetch([Query(number, record=True)]) if number else (None,)
+    return None if view is None or view.is_gone else (number, view)
+
+
+def founder_in(number: int, view: View) -> int:
+    """Return the founder of the family of a state, which is the state itself until something is decided."""
+    return number if view.decision is None else founder_of(view.decision)

@@ -40,8 +40,8 @@ def _check_server(info: dict[str, object]) -> None:
     valkey, redis = str(info.get("valkey_version", "")), str(info.get("redis_version", "0"))
     if valkey and _major(valkey) < 8:
         raise SettingsError(f"NEARSTREAM_REDIS: expected Valkey 8 or newer, got {valkey}")
-    if not valkey and _major(redis) < 6:
-        raise SettingsError(f"NEARSTREAM_REDIS: expected Redis 6.0 or newer, got {redis}")
+    if not valkey and _major(redis) < 7:
+        raise SettingsError(f"NEARSTREAM_REDIS: expected Redis 7.0 or newer, got {redis}")
     policy = info.get("maxmemory_policy")
     if policy != "noeviction":
         raise SettingsError(f"NEARSTREAM_REDIS: expected maxmemory-policy noeviction, got {policy}")
@@ -58,5 +58,5 @@ async def _check_rights(client: Client, key: bytes) -> None:
     if refused:
         names = ", ".join(name.decode() for name in refused)
         raise SettingsError(f"NEARSTREAM_REDIS: our user may not run {names}: grant these commands")
-    if encoding not in (b"listpack", b"ziplist"):  # as Redis 6 calls it
+    if encoding != b"listpack":
         _log.warning("Redis needs more memory than necessary for records: set hash-max-listpack-value to 8192")

@@ -8,8 +8,7 @@ from nearstream.streams.store.families import hour_start
 from nearstream.streams.store.messages import Measure, Query, View
 from nearstream.streams.store.record import Recorded, unpack_record
 from nearstream.streams.store.registration import NUMBER_BYTES
-from nearstream.workers.redis.index.documents import current_state, founder_in
-from nearstream.workers.redis.index.index import RedisIndex
+from nearstream.workers.redis.index.index import RedisIndex, current_state, founder_in
 from nearstream.workers.redis.server.client import ask
 from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
 

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, ResponseError
 
@@ -14,10 +16,8 @@ from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.errors import errors_mapped
-from nearstream.workers.redis.server.function_library import function_name
-from nearstream.workers.redis.server.functions import as_taken, lacks_functions, load_functions
+from nearstream.workers.redis.server.functions import function_name, lacks_functions, load_functions
 from nearstream.workers.redis.server.held_connections import HeldConnections
-from nearstream.workers.redis.server.sentinel import is_sentinel, sentinel_pool
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 
 Client = Redis | RedisCluster
@@ -159,12 +159,12 @@ async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | 
         target = await _owner(client, key)
         command = ("FCALL", function_name(name), 1, key, *arguments)
         try:
-            return await client.execute_command(*as_taken(client, command), **target)
+            return await client.execute_command(*command, **target)
         except ResponseError as error:
             if not lacks_functions(error):
                 raise
         await load_functions(client)
-        return await client.execute_command(*as_taken(client, command), **target)
+        return await client.execute_command(*command, **target)
 
 
 async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
@@ -252,3 +252,33 @@ async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[
                     pipeline.execute_command(*command, **await _owner(client, command[1]))
                 replies += await pipeline.execute()
     return replies
+
+
+_SCHEMES = ("redis+sentinel://", "rediss+sentinel://")
+
+
+def is_sentinel(url: str) -> bool:
+    """Return whether an address is that of sentinels."""
+    return url.startswith(_SCHEMES)
+
+
+def sentinel_pool(url: str, options: dict[str, Any]) -> ConnectionPool:
+    """Return a pool of connections to the primary that the sentinels of an address name.
+
+    A new connection asks them again. An address is `redis+sentinel://user:password@host:port,host:port/service/db`.
+    User and password are for the servers. Sentinels are asked without them.
+
+    Args:
+        url: The address. `rediss+sentinel://` uses TLS for sentinels and servers.
+        options: Those of the connections. They are Any as in redis.
+    """
+    split = urlsplit(url)
+    credentials, _, hosts = split.netloc.rpartition("@")
+    user, _, password = credentials.partition(":")
+    service, _, database = split.path.strip("/").partition("/")
+    secured = {**options, "ssl": True} if split.scheme.startswith("rediss") else options
+    places = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in hosts.split(","))]
+    asking = {name: value for name, value in secured.items() if name != "max_connections"}
+    sentinel = Sentinel(places, sentinel_kwargs={**asking, "socket_timeout": 1})  # type: ignore[no-untyped-call]
+    login = {"username": unquote(user) or None, "password": unquote(password) or None}
+    return SentinelConnectionPool(service, sentinel, db=int(database or 0), **login, **secured)  # type: ignore[no-untyped-call]

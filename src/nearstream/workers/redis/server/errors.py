@@ -74,8 +74,6 @@ _NO_ANSWER = "Redis does not answer: {reason}"
 
 # The client of a cluster closes connections that others use, who then find neither reader nor writer.
 _CLOSED = "^'NoneType' object has no attribute '(writelines|drain|read)'"
-# Redis 6 says so before the error of a command in a script.
-_IN_A_SCRIPT = "(?:Error running script [^-]*-)?"
 _UNKNOWN_HOST = re.compile(r"\AError -\d+ connecting to [^ ]+\. ")  # negative numbers are those of getaddrinfo
 
 # The first row that fits applies. An error that fits no row is a bug and is raised as it is.
@@ -88,7 +86,7 @@ _TABLE = (
     _Row(_DENIED, "", SettingsError, _DENIAL),
     _Row((ResponseError,), "^(DB index|SELECT is not allowed)", SettingsError, _DENIAL),
     _Row((ReadOnlyError, OutOfMemoryError), "", IndexReadOnlyError, _NO_WRITES),
-    _Row((ResponseError,), f"^{_IN_A_SCRIPT}(MISCONF|READONLY|OOM|NOREPLICAS)", IndexReadOnlyError, _NO_WRITES),
+    _Row((ResponseError,), "^(MISCONF|READONLY|OOM|NOREPLICAS)", IndexReadOnlyError, _NO_WRITES),
     _Row(_UNAVAILABLE, "", IndexUnavailableError, _NO_ANSWER),
     _Row((ResponseError,), "^(BUSY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)", IndexUnavailableError, _NO_ANSWER),
     _Row(

@@ -1,63 +1,75 @@
-"""Our functions on a server: as functions where it has these, else as scripts."""
+"""The functions of a store: their Lua sources, with the constants of Python in them, and how a server gets them."""
 
-import logging
-from collections.abc import Sequence
+import re
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
 from typing import Any
-from weakref import WeakSet
 
 from redis.asyncio import Redis, RedisCluster
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
-from nearstream.workers.redis.server.function_library import function_library, scripts
+from nearstream.schemas.documents import document
+from nearstream.streams.ingest import lineage
+from nearstream.streams.store import limits, messages, record, registration
+from nearstream.workers.redis.server import layout
 from nearstream.workers.redis.server.held_connections import HeldConnections
-from nearstream.workers.redis.server.shared_connection import Argument, SharedConnection
+from nearstream.workers.redis.server.shared_connection import SharedConnection
 
-_Client = Redis | RedisCluster | SharedConnection | HeldConnections
+_SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
+_NAME = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
-_log = logging.getLogger(__name__)
+MODULES = (document, lineage, limits, messages, record, registration, layout)
+CONSTANTS: dict[str, int | float | str | bytes] = {
+    **{
+        name: value
+        for module in MODULES
+        for name, value in vars(module).items()
+        if name.isupper() and not name.startswith("_") and isinstance(value, int | float | str | bytes)
+    },
+    **{f"{kind.name}_KEY": kind.decode() for kind in layout.KeyKind},
+    **{status.name: status.value for status in registration.Status},
+}
+"""What the sources may name: the constants of some modules, each kind of key, and each status."""
 
-_scripted: WeakSet[_Client] = WeakSet()  # clients of servers without functions
+
+@cache
+def function_library() -> tuple[str, str]:
+    """Return the suffix of the function names, and the source that defines them.
+
+    The suffix is derived from the source, constants included, so that two releases can run side by side.
+    """
+    source = "".join((files("nearstream.workers.redis.server") / "lua" / name).read_text("utf-8") for name in _SOURCES)
+    # Values take the place of their names, because a function sees at most 60 variables of those around it.
+    source = _NAME.sub(lambda name: _literal(CONSTANTS[name[0]]) if name[0] in CONSTANTS else name[0], source)
+    suffix = blake2b(source.encode(), digest_size=4).hexdigest()
+    return suffix, source.replace("@@", suffix)
 
 
-def as_taken(client: _Client, words: Sequence[Argument]) -> Sequence[Argument]:
-    """Return a command as the server of this client takes it."""
-    if client in _scripted and words[0] in ("FCALL", "FCALL_RO"):
-        return ("EVALSHA", scripts()[str(words[1])].sha, *words[2:])
-    return words
+def function_name(call: str) -> str:
+    """Return the name of the function of a call."""
+    return f"nearstream_store_{call}_{function_library()[0]}"
 
 
 def lacks_functions(reply: object) -> bool:
-    """Return whether a reply says that the server lacks our functions, or all functions."""
-    if not isinstance(reply, ResponseError):
-        return False
-    return isinstance(reply, NoScriptError) or "Function not found" in str(reply) or _is_unknown(reply)
+    """Return whether a reply says that the server lacks our functions."""
+    return isinstance(reply, ResponseError) and "Function not found" in str(reply)
 
 
-async def load_functions(client: _Client) -> None:
-    """Load the functions into all servers that lack them, as scripts where a server knows no functions."""
+async def load_functions(client: Redis | RedisCluster | SharedConnection | HeldConnections) -> None:
+    """Load the functions into all servers that lack them."""
     targets: list[dict[str, Any]] = [{}]
     if isinstance(client, RedisCluster):
         targets = [{"target_nodes": node} for node in client.get_primaries()]
     for target in targets:
-        if client not in _scripted and not await _has_loaded(client, target):
-            _log.info("the server has no functions, so scripts are called")
-            _scripted.add(client)
-        if client in _scripted:
-            for script in scripts().values():
-                await client.execute_command("SCRIPT", "LOAD", script.source, **target)
+        try:
+            await client.execute_command("FUNCTION", "LOAD", function_library()[1], **target)
+        except ResponseError as error:
+            if "already exists" not in str(error):
+                raise
 
 
-async def _has_loaded(client: _Client, target: dict[str, Any]) -> bool:
-    """Load the functions into a server, and return whether it knows functions."""
-    try:
-        await client.execute_command("FUNCTION", "LOAD", function_library()[1], **target)
-    except ResponseError as error:
-        if _is_unknown(error):
-            return False
-        if "already exists" not in str(error):
-            raise
-    return True
-
-
-def _is_unknown(error: ResponseError) -> bool:
-    return str(error).removeprefix("ERR ").lower().startswith("unknown command")
+def _literal(value: float | str | bytes) -> str:
+    if isinstance(value, bytes):
+        return "'" + "".join(f"\\{byte}" for byte in value) + "'"
+    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -4,12 +4,17 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from nearstream.streams.native import native
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.messages import Entry
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis.server.function_library import function_name
+from nearstream.workers.redis.server.functions import function_name
 from nearstream.workers.redis.server.layout import (
+    BUCKET_KINDS,
     COVER_FIELD,
     EPOCH_BYTES,
+    FIELDS,
+    FIRST_FIELD,
     HEADER_FORMAT,
     LANE_BYTES,
     NO_LEASE,
@@ -18,8 +23,9 @@ from nearstream.workers.redis.server.layout import (
     python_struct,
 )
 from nearstream.workers.redis.store import families, states
-from nearstream.workers.redis.store.entries import pack_entries
 
+BUCKETS_CAP = 1_024  # of one command, so that none takes the server for long
+_KINDS = b"".join(BUCKET_KINDS)
 _HEADER = python_struct(HEADER_FORMAT)
 _MAX_ITEMS = 64  # in one function call, so that none takes the server for long
 _WAIT_MS = 2_000
@@ -33,6 +39,16 @@ class _Form(NamedTuple):
 
     pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
     unpack: Callable[[StoreLayout, Any, int, Any], Any]
+
+
+def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
+    """Return keys and items of a command. A batch may have more entries than fit in.
+
+    An item is number and hint of an entry, the counts of its buckets and of those that other entries share, the field
+    of each bucket, and place and index of each shared one.
+    """
+    chunks = [layout.chunks[kind] for kind in BUCKET_KINDS]
+    return native.pack_entries(list(batch), tag, _KINDS, (*chunks, FIRST_FIELD, FIELDS, BUCKETS_CAP))
 
 
 def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _Form

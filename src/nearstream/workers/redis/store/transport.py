@@ -24,7 +24,7 @@ from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis.server.client import LaneClient
 from nearstream.workers.redis.server.errors import errors_mapped
-from nearstream.workers.redis.server.functions import as_taken, lacks_functions, load_functions
+from nearstream.workers.redis.server.functions import lacks_functions, load_functions
 from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
@@ -151,7 +151,7 @@ class RedisTransport:
 
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
         """Return the replies of one server, or the error that kept it from answering."""
-        words = [as_taken(self._client, command.arguments) for command in commands]
+        words = [command.arguments for command in commands]
         if not isinstance(server, ClusterNode):
             return await server.execute_commands(words)
         # The packing of redis-py takes four times as long.
