@@ -90,7 +90,7 @@ def test_s07_nothing_that_fetches_is_imported() -> None:
     fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
     serving = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
     # The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, and NEARSTREAM_KAFKA_TOKEN_URL.
-    clients = dict.fromkeys(("client.py", "webhooks.py", "token_endpoint.py"), "aiohttp")
+    clients = dict.fromkeys(("client.py", "webhooks.py", "tokens.py"), "aiohttp")
     for name, tree in trees():
         named = [each for each in imported(tree) if not each.startswith(serving) and each != clients.get(name)]
         assert not [each for each in named if each.startswith(fetching)], name

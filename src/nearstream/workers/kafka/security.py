@@ -14,7 +14,7 @@ from nearstream.workers.kafka.errors import (
     TokenUnavailableError,
     wrong_connection_setting,
 )
-from nearstream.workers.kafka.token_sources import TokenProvider, token_provider
+from nearstream.workers.kafka.tokens import TokenProvider, tell_refused_tokens, token_provider
 
 BEARER = "OAUTHBEARER"
 
@@ -57,8 +57,6 @@ def tokens(settings: Settings) -> TokenProvider | None:
     """
     if not uses_sasl(settings) or settings.kafka_sasl_mechanism != BEARER:
         return None
-    from nearstream.workers.kafka.token_sources import tell_refused_tokens  # only clients with tokens need it
-
     tell_refused_tokens()
     return token_provider(settings)
 
