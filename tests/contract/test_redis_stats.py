@@ -20,9 +20,16 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading import scanning, stats
-from nearstream.workers.redis.reading.families import Totals, families, totals
 from nearstream.workers.redis.reading.scanning import sample_keys
-from nearstream.workers.redis.reading.stats import CROWDED, SlotFacts, index_facts, mean_fields
+from nearstream.workers.redis.reading.stats import (
+    CROWDED,
+    SlotFacts,
+    Totals,
+    families,
+    index_facts,
+    mean_fields,
+    totals,
+)
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.support.made_up import KEY, NOON, STANDARD, sign, words

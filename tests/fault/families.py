@@ -8,7 +8,7 @@ from math import ceil
 import msgspec
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.event_id import family_id
+from nearstream.schemas.documents.evidence import family_id
 from nearstream.schemas.documents.record import ConsumerRecord, traceparent
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.verdict import DocumentVerdict

@@ -9,8 +9,7 @@ import pytest
 
 from nearstream.schemas.alerts.alert import Alert, alert_id
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.event_id import DocumentState, event_id, family_id
-from nearstream.schemas.documents.evidence import DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef, DocumentState, event_id, family_id
 from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.labels.label import LabelChange, label_change_id

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.families import families
+from nearstream.workers.redis.reading.stats import families
 from tests.support.api import served
 from tests.support.deployment import TEXTS
 from tests.support.live import alert

@@ -13,16 +13,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearstream.schemas.documents.document import OBSERVED_MAX_MS, PARTITION_MAX, Document, to_milliseconds
-from nearstream.schemas.documents.event_id import DocumentState, event_id
 from nearstream.schemas.documents.evidence import (
     CommonSymbols,
     ContainmentShares,
     Distance,
     DocumentRef,
+    DocumentState,
     Evidence,
     Interval,
     SharedKeys,
     Span,
+    event_id,
 )
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
 from nearstream.schemas.documents.signature import Origin, Signature

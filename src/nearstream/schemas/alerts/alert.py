@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from nearstream.schemas.documents.document import COUNT_MAX, Count, Id, SchemeName, Time, Word, require_times
-from nearstream.schemas.documents.event_id import DocumentState, event_id
-from nearstream.schemas.documents.evidence import HexId
+from nearstream.schemas.documents.evidence import DocumentState, HexId, event_id
 
 AlertName = Literal["duplicate_storm", "new_family_of_size", "new_family_on_sites", "dead_letters", "label_flood"]
 ALERT_NAMES: tuple[str, ...] = get_args(AlertName)

@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from nearstream.schemas.documents.document import Id, Name, SchemeName, Time, require_times
-from nearstream.schemas.documents.event_id import DocumentState, event_id
-from nearstream.schemas.documents.evidence import HexId
+from nearstream.schemas.documents.evidence import DocumentState, HexId, event_id
 
 LabelKind = Literal["spam", "ham"]
 LabelState = Literal["", "suspended", "confirmed"]

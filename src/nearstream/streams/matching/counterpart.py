@@ -9,8 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from nearstream.schemas.documents.document import MAIL_SOURCE, from_milliseconds
-from nearstream.schemas.documents.event_id import DocumentState, event_id, family_id
-from nearstream.schemas.documents.evidence import SharedKeys
+from nearstream.schemas.documents.evidence import DocumentState, SharedKeys, event_id, family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.comparing import compare

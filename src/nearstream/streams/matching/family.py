@@ -7,7 +7,7 @@ represents the family in the buckets: copies of it join the family.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nearstream.schemas.documents.event_id import family_id
+from nearstream.schemas.documents.evidence import family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.store.families import Growth

@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 from msgspec import UNSET, UnsetType
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.documents.event_id import DocumentState, event_id
 from nearstream.schemas.documents.evidence import (
     CommonSymbols,
     ContainmentShares,
     Distance,
     DocumentRef,
+    DocumentState,
     Evidence,
     Interval,
     SharedKeys,
     Span,
+    event_id,
 )
 from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
 from nearstream.schemas.verdicts.events import (

@@ -21,8 +21,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
 if TYPE_CHECKING:
-    from nearstream.workers.redis.reading.families import Totals
-    from nearstream.workers.redis.reading.stats import SlotFacts
+    from nearstream.workers.redis.reading.stats import SlotFacts, Totals
 
 TOP_MAX = 100_000
 HELD = 10_000  # families that are held at a time, beside those to be shown
@@ -101,9 +100,8 @@ async def _read(
     address: IndexAddress, options: argparse.Namespace
 ) -> "tuple[tuple[SlotFacts, ...], Totals, list[FamilyFacts]]":
     from nearstream.workers.redis.index.index import index_to_read
-    from nearstream.workers.redis.reading.families import families, totals
     from nearstream.workers.redis.reading.scanning import sample_keys
-    from nearstream.workers.redis.reading.stats import index_facts
+    from nearstream.workers.redis.reading.stats import families, index_facts, totals
 
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:

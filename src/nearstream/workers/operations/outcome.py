@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nearstream.schemas.documents.event_id import event_id
+from nearstream.schemas.documents.evidence import event_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS
 from nearstream.streams.matching.counterpart import COVERED_FROM, Compared

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.document import document_key, to_milliseconds
-from nearstream.schemas.documents.event_id import family_id
+from nearstream.schemas.documents.evidence import family_id
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, decode_signature
 from nearstream.schemas.topics.dead_letter import Stage

@@ -8,7 +8,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.evidence import DocumentState, event_id
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_event, encode_json
 from nearstream.schemas.verdicts.events import (

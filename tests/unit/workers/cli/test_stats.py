@@ -28,8 +28,7 @@ from nearstream.workers.cli.stats import (
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.terminal import Progress, columns
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.reading.families import Totals
-from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts
+from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts, Totals
 from tests.support.forged import FORGED, dangerous
 
 BEGIN = datetime(2026, 3, 2, 8, tzinfo=UTC)

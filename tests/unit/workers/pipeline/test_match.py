@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nearstream.schemas.documents.document import Document, to_milliseconds
-from nearstream.schemas.documents.event_id import DocumentState, event_id
+from nearstream.schemas.documents.evidence import DocumentState, event_id
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics.codec import decode_event, encode_signature
