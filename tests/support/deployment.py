@@ -33,7 +33,7 @@ from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.families import families
+from nearstream.workers.redis.reading.stats import families
 from tests.support.forking import finished, started
 
 DOCUMENT_PARTITIONS = 4
