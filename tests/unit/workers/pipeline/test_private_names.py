@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import faust
-import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient
@@ -23,7 +22,7 @@ from mode.threads import ServiceThread
 
 from nearstream.workers.pipeline import faust_consumer, faust_runtime
 
-WORKERS = Path(__file__).parents[4] / "workers"
+WORKERS = Path(faust_consumer.__file__).parents[1]
 USED_BY_OUR_CONSUMER = [
     (driver.AIOKafkaConsumerThread, "on_start"),
     (driver.AIOKafkaConsumerThread, "on_thread_stop"),
@@ -81,9 +80,8 @@ USED_ELSEWHERE = [
 USED = USED_BY_OUR_CONSUMER + USED_ELSEWHERE
 
 
-@pytest.mark.parametrize(("owner", "name"), USED, ids=lambda each: getattr(each, "__name__", each))
-def test_a_private_name_that_we_use_exists(owner: type | ModuleType, name: str) -> None:
-    assert hasattr(owner, name) or _is_set(owner, name)
+def test_the_private_names_that_we_use_exist() -> None:
+    assert [(owner, name) for owner, name in USED if not hasattr(owner, name) and not _is_set(owner, name)] == []
 
 
 def _is_set(owner: type | ModuleType, name: str) -> bool:
@@ -105,17 +103,22 @@ OVERRIDING = [
 ]
 
 
-@pytest.mark.parametrize(("ours", "base", "name"), OVERRIDING, ids=lambda each: getattr(each, "__name__", each))
-def test_an_override_takes_the_parameters_of_what_it_overrides(ours: type, base: type, name: str) -> None:
-    mine, theirs = (inspect.signature(getattr(owner, name)).parameters for owner in (ours, base))
-    assert list(mine) == list(theirs)
-    assert name in {used for owner, used in USED if issubclass(base, owner if isinstance(owner, type) else ())}
+def test_overrides_take_the_parameters_of_what_they_override() -> None:
+    assert OVERRIDING
+    for ours, base, name in OVERRIDING:
+        mine, theirs = (inspect.signature(getattr(owner, name)).parameters for owner in (ours, base))
+        assert list(mine) == list(theirs), name
+        assert name in {used for owner, used in USED if issubclass(base, owner if isinstance(owner, type) else ())}
 
 
-@pytest.mark.parametrize(
-    "path", [*WORKERS.glob("pipeline/*.py"), *WORKERS.glob("kafka/*.py")], ids=lambda path: path.name
-)
-def test_no_other_private_name_is_used(path: Path) -> None:
+def test_no_other_private_name_is_used() -> None:
+    paths = [*WORKERS.glob("pipeline/*.py"), *WORKERS.glob("kafka/*.py")]
+    assert paths
+    assert {path.name: unlisted for path in paths if (unlisted := _unlisted(path))} == {}
+
+
+def _unlisted(path: Path) -> set[str]:
+    """Return the private names of others that a module uses and `USED` lacks."""
     tree = ast.parse(path.read_text())
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     own = {
@@ -125,9 +128,9 @@ def test_no_other_private_name_is_used(path: Path) -> None:
         or (isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store))
     }
     private = {name for name in attributes - own if name.startswith("_") and not name.startswith("__")}
-    assert private - {"_replace"} <= {name for _, name in USED}  # _replace belongs to every NamedTuple
+    return private - {"_replace"} - {name for _, name in USED}  # _replace belongs to every NamedTuple
 
 
-@pytest.mark.parametrize("name", [name for _, name in USED_BY_OUR_CONSUMER])
-def test_a_table_says_why_our_consumer_uses_a_name(name: str) -> None:
-    assert f".{name}`" in str(faust_consumer.__doc__)
+def test_a_table_says_why_our_consumer_uses_each_name() -> None:
+    table = str(faust_consumer.__doc__)
+    assert [name for _, name in USED_BY_OUR_CONSUMER if f".{name}`" not in table] == []
