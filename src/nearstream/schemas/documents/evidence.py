@@ -23,17 +23,11 @@ from nearstream.schemas.documents.document import (
 
 
 class DocumentState(NamedTuple):
-    """One state of a document, as event ids name it.
+    """One state of a document, as event ids name it."""
 
-    Attributes:
-        document_key: `<collection>/<id>`.
-        version: First 8 bytes of its digest, in hex.
-        position: `<partition>/<offset>` of its record on `documents`, empty if it came from no topic.
-    """
-
-    document_key: str = ""
-    version: str = ""
-    position: str = ""
+    document_key: str = ""  # `<collection>/<id>`
+    version: str = ""  # first 8 bytes of its digest, in hex
+    position: str = ""  # `<partition>/<offset>` of its record on `documents`, empty if it came from no topic
 
 
 def event_id(kind: str, older: DocumentState, newer: DocumentState, scheme: str) -> str:

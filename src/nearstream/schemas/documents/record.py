@@ -68,17 +68,12 @@ def traceparent(headers: Headers) -> bytes | None:
 
 
 class PageFacts(NamedTuple):
-    """What was read of a web page beside its text, for the decision about it.
+    """What was read of a web page beside its text, for the decision about it."""
 
-    Attributes:
-        parts: The hashes of the parts of the page, packed. Empty: the document was no page.
-        declared: The lineage of the page that it declares as its canonical one. Empty: it declares none.
-        payload: SHA-1 of what the server sent, in base32, and after a space the id of the WARC record that holds it, if
-            there is one. Empty: it is not known.
-    """
-
-    parts: bytes = b""
-    declared: str = ""
+    parts: bytes = b""  # The hashes of the parts of the page, packed. Empty: the document was no page.
+    declared: str = ""  # The lineage of the page that it declares as its canonical one. Empty: it declares none.
+    # SHA-1 of what the server sent, in base32, and after a space the id of the WARC record that holds it, if there is
+    # one. Empty: it is not known.
     payload: str = ""
 
 

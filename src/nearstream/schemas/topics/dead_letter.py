@@ -84,48 +84,28 @@ class Payload(StrEnum):
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A refused record with the reason.
+    """A refused record with the reason."""
 
-    Attributes:
-        record: The refused record.
-        stage: The step at which it was refused.
-        reason: What is wrong with it.
-        detail: The path of the field with what was expected. It never holds a value of the payload.
-    """
-
-    record: ConsumerRecord
-    stage: Stage
-    reason: Reason
-    detail: str
+    record: ConsumerRecord  # the refused record
+    stage: Stage  # the step at which it was refused
+    reason: Reason  # what is wrong with it
+    detail: str  # The path of the field with what was expected. It never holds a value of the payload.
 
 
 @dataclass(frozen=True)
 class StoredDeadLetter:
-    """A dead letter, read back from its topic.
+    """A dead letter, read back from its topic."""
 
-    Attributes:
-        record: The record on the dead-letter topic.
-        original: The refused record, as far as the dead letter keeps it.
-        reason: A `Reason`, or one of a later release.
-        stage: A `Stage`, or one of a later release.
-        detail: The path of the field with what was expected.
-        worker: Release and role of the worker that refused the record.
-        replays: How often the record had been sent again before this refusal.
-        size: Bytes of the original value.
-        sha256: SHA-256 of the original value, 64 hex characters.
-        payload: A `Payload`, or one of a later release.
-    """
-
-    record: ConsumerRecord
-    original: ConsumerRecord
-    reason: str
-    stage: str
-    detail: str
-    worker: str
-    replays: int
-    size: int
-    sha256: str
-    payload: str
+    record: ConsumerRecord  # the record on the dead-letter topic
+    original: ConsumerRecord  # the refused record, as far as the dead letter keeps it
+    reason: str  # a `Reason`, or one of a later release
+    stage: str  # a `Stage`, or one of a later release
+    detail: str  # the path of the field with what was expected
+    worker: str  # release and role of the worker that refused the record
+    replays: int  # how often the record had been sent again before this refusal
+    size: int  # bytes of the original value
+    sha256: str  # SHA-256 of the original value, 64 hex characters
+    payload: str  # a `Payload`, or one of a later release
 
     @property
     def dead_id(self) -> str:

@@ -11,27 +11,17 @@ BY_SENDER, BY_BROKER = "CreateTime", "LogAppendTime"
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic with its settings.
+    """A topic with its settings."""
 
-    Attributes:
-        name: Name without the configured prefix.
-        values: What its records hold.
-        key: What their keys are.
-        cleanup: Kafka's `cleanup.policy`.
-        retention_seconds: How long records are kept. None: 7 days longer than documents are kept in the index.
-        partitions: Number of partitions when the topic is created.
-        max_message_bytes: Largest batch of records that the broker accepts, in bytes.
-        dated_by: Kafka's `message.timestamp.type`: who dates the records, their sender or the broker.
-    """
-
-    name: str
-    values: tuple[str, ...]
-    key: str
-    cleanup: str
+    name: str  # name without the configured prefix
+    values: tuple[str, ...]  # what its records hold
+    key: str  # what their keys are
+    cleanup: str  # Kafka's `cleanup.policy`
+    # How long records are kept. None: 7 days longer than documents are kept in the index.
     retention_seconds: int | None
-    partitions: int
-    max_message_bytes: int = _MIB
-    dated_by: str = BY_BROKER
+    partitions: int  # number of partitions when the topic is created
+    max_message_bytes: int = _MIB  # largest batch of records that the broker accepts, in bytes
+    dated_by: str = BY_BROKER  # Kafka's `message.timestamp.type`: who dates the records, their sender or the broker
 
     def config(self, index_retention_seconds: int) -> dict[str, str]:
         """Return the settings of the topic on the broker.

@@ -24,20 +24,14 @@ _UNDER_WAY = 100  # verdicts of a family that may overtake one another
 
 @dataclass(frozen=True)
 class Rule:
-    """When to alert.
+    """When to alert."""
 
-    Attributes:
-        name: What is counted.
-        limit: An alert begins above this number within the window, and ends at half of it. Alerts of
-            new families begin at this number of documents, or of sites.
-        window_seconds: The window, at least 1.
-        collections: The tenants for which the rule is. Empty: all. Dead letters have none.
-    """
-
-    name: AlertName
+    name: AlertName  # what is counted
+    # An alert begins above this number within the window, and ends at half of it. Alerts of new families begin at this
+    # number of documents, or of sites.
     limit: int
-    window_seconds: int
-    collections: frozenset[str] = frozenset()
+    window_seconds: int  # the window, at least 1
+    collections: frozenset[str] = frozenset()  # The tenants for which the rule is. Empty: all. Dead letters have none.
 
     @property
     def window_ms(self) -> int:

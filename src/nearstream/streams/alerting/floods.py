@@ -15,19 +15,12 @@ COPIES_MIN, ADDRESSES_MIN = 20, 10  # rates before a label that are taken for no
 
 @dataclass(frozen=True)
 class LabelledGrowth:
-    """How fast a labelled family grows.
+    """How fast a labelled family grows."""
 
-    Attributes:
-        before: Copies within an hour before its first label.
-        copies: Those within the last hour.
-        senders: Distinct senders of these, at most 256.
-        recipients: Distinct recipients of these, at most 256.
-    """
-
-    before: int
-    copies: int
-    senders: int
-    recipients: int
+    before: int  # copies within an hour before its first label
+    copies: int  # those within the last hour
+    senders: int  # distinct senders of these, at most 256
+    recipients: int  # distinct recipients of these, at most 256
 
 
 def rate_before(joins: Sequence[tuple[int, int]], at_ms: int) -> int:

@@ -86,17 +86,12 @@ class Decider:
 
     A page is listed at the one on which it rests before that one is read. That one is stored before its list is read.
     So of two workers at one moment at least one sees the other.
-
-    Attributes:
-        store: The states of pages.
-        site_of: Returns the site of a URL, empty if it has none.
-        kept_seconds: How long a document stays in the index after a fetch. 0: forever.
-        notice: Takes the host and the family of each text that has become known as an error text.
     """
 
-    store: Decisions
-    site_of: Callable[[str], str]
-    kept_seconds: int = 0
+    store: Decisions  # the states of pages
+    site_of: Callable[[str], str]  # returns the site of a URL, empty if it has none
+    kept_seconds: int = 0  # How long a document stays in the index after a fetch. 0: forever.
+    # Takes the host and the family of each text that has become known as an error text.
     notice: Callable[[str, str], None] = _ignore
 
     async def after_verdict(self, verdict: DocumentVerdict, page: PageFacts) -> list[Said]:

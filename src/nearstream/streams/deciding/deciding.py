@@ -30,21 +30,13 @@ from nearstream.streams.ingest.lineage import host_of
 
 
 class Outcome(NamedTuple):
-    """What a verdict changes.
+    """What a verdict changes."""
 
-    Attributes:
-        state: Of the lineage.
-        frame: Of its host.
-        errors: Of its host.
-        takes_over: Pages that now rest on the page.
-        turned: Lineages that are now known as error pages.
-    """
-
-    state: PageState
-    frame: Frame
-    errors: HostErrors
-    takes_over: tuple[DocumentRef, ...] = ()
-    turned: tuple[str, ...] = ()
+    state: PageState  # of the lineage
+    frame: Frame  # of its host
+    errors: HostErrors  # of its host
+    takes_over: tuple[DocumentRef, ...] = ()  # pages that now rest on the page
+    turned: tuple[str, ...] = ()  # lineages that are now known as error pages
 
 
 def decide_page(

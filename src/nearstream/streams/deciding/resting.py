@@ -28,45 +28,27 @@ _COPIES = ("exact_duplicate", "near_duplicate")
 
 
 class Candidate(NamedTuple):
-    """A page that has all of the content of another one.
+    """A page that has all of the content of another one."""
 
-    Attributes:
-        ref: The page.
-        is_twin: Its own content is all in the other one too.
-        content: Its content, on which a decision would rest.
-    """
-
-    ref: DocumentRef
-    is_twin: bool
-    content: str
+    ref: DocumentRef  # the page
+    is_twin: bool  # its own content is all in the other one too
+    content: str  # its content, on which a decision would rest
 
 
 class Choice(NamedTuple):
-    """The canonical page of a content.
+    """The canonical page of a content."""
 
-    Attributes:
-        rests_on: Another page. None: the page itself.
-        takes_over: Pages that now rest on the page itself.
-    """
-
-    rests_on: Candidate | None = None
-    takes_over: tuple[DocumentRef, ...] = ()
+    rests_on: Candidate | None = None  # Another page. None: the page itself.
+    takes_over: tuple[DocumentRef, ...] = ()  # pages that now rest on the page itself
 
 
 class Fetched(NamedTuple):
-    """A page as it was fetched, beside its state before.
+    """A page as it was fetched, beside its state before."""
 
-    Attributes:
-        verdict: About its text.
-        declared: The lineage of the page that it declares as its canonical one.
-        former: Its state before, if its content has not changed since.
-        stays: Returns whether nothing differs from a page of this name but the frame of the site.
-    """
-
-    verdict: DocumentVerdict
-    declared: str
-    former: PageState | None
-    stays: Callable[[str], bool]
+    verdict: DocumentVerdict  # about its text
+    declared: str  # the lineage of the page that it declares as its canonical one
+    former: PageState | None  # its state before, if its content has not changed since
+    stays: Callable[[str], bool]  # returns whether nothing differs from a page of this name but the frame of the site
 
 
 def named(verdict: DocumentVerdict) -> list[DocumentRef]:
@@ -140,17 +122,11 @@ def _living(verdict: DocumentVerdict, ref: DocumentRef, known: Known, *, is_twin
 
 
 class UrlForm(NamedTuple):
-    """How good a URL is as the name of a page, the best first.
+    """How good a URL is as the name of a page, the best first."""
 
-    Attributes:
-        has_visit: It has a session id, or a parameter of tracking.
-        is_variant: It is the print, AMP or mobile form of a page.
-        characters: Length of its path with the query.
-    """
-
-    has_visit: bool
-    is_variant: bool
-    characters: int
+    has_visit: bool  # it has a session id, or a parameter of tracking
+    is_variant: bool  # it is the print, AMP or mobile form of a page
+    characters: int  # length of its path with the query
 
 
 def form_of(url: str) -> UrlForm:

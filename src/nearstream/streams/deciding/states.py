@@ -123,35 +123,22 @@ def _is_one_text(one: Turn, other: Turn) -> bool:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known when a verdict arrives.
+    """What is known when a verdict arrives."""
 
-    Attributes:
-        states: By name the states of the pages that the verdict names, and of those on which these rest.
-        frame: The frame of the host.
-        errors: The error pages of the host.
-        kept_seconds: How long a document stays in the index after a fetch. 0: forever.
-    """
-
+    # By name the states of the pages that the verdict names, and of those on which these rest.
     states: dict[str, PageState]
-    frame: Frame = field(default_factory=dict)
-    errors: HostErrors = field(default_factory=HostErrors)
-    kept_seconds: int = 0
+    frame: Frame = field(default_factory=dict)  # the frame of the host
+    errors: HostErrors = field(default_factory=HostErrors)  # the error pages of the host
+    kept_seconds: int = 0  # How long a document stays in the index after a fetch. 0: forever.
 
 
 class Standing(NamedTuple):
-    """What has become of a page on which other decisions rest.
+    """What has become of a page on which other decisions rest."""
 
-    Attributes:
-        name: Its lineage, or else its id.
-        content: Version of the text with which its content began. Empty: it was removed, or is an error page.
-        canonical: The page on which its own decision rests. None: on none.
-        rests_on: Content of that page.
-    """
-
-    name: str
-    content: str
-    canonical: DocumentRef | None = None
-    rests_on: str = ""
+    name: str  # its lineage, or else its id
+    content: str  # Version of the text with which its content began. Empty: it was removed, or is an error page.
+    canonical: DocumentRef | None = None  # The page on which its own decision rests. None: on none.
+    rests_on: str = ""  # content of that page
 
 
 class Cause(NamedTuple):

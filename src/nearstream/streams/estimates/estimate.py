@@ -65,82 +65,50 @@ class Estimate(NamedTuple):
     The shorter text has fewer bytes in its normal form, then fewer symbols, then the smaller digest. Shares are in
     [0, 1]. Distances are in characters of the normal forms. Without an LD signature `rate` and all numbers of symbols
     are 0 and the distance is `expected`.
-
-    Attributes:
-        shorter_digest: Digest of the shorter text, to identify it.
-        longer_characters: Characters of the text that has more of them.
-        fewer_words: Words of the text that has fewer of them. Shingles, where no spaces separate the words.
-        rate: Bytes per LD symbol at which both texts were compared, which is the coarser rate.
-        symbols_shorter: LD symbols of the shorter text at this rate.
-        symbols_longer: LD symbols of the longer text at this rate.
-        common: Symbols that both texts have, in any order.
-        matches: Symbols that both texts have in one order.
-        shingles_shorter: Shingles of the shorter text, each as often as it comes.
-        shingles_longer: Shingles of the longer text, each as often as it comes.
-        length_ratio: Smaller over larger number of words. Of bytes, where no spaces separate the words.
-        sketch_resemblance: Resemblance of the sketches.
-        common_shingles: Shingles that both texts have, each as often as both have it, estimated from the common blocks
-            and from the sketches.
-        text_in_order: Share of the shorter text in common blocks, in order, of at least four words.
-        spread_shorter: Share of the shorter text from the block that holds the 5 % point of this common text to the
-            block that holds the 95 % point.
-        spread_longer: The corresponding share of the longer text.
-        segment_cover: Share of the shorter text that the best segment holds. The best segment is the part of the longer
-            text where common text outweighs other text most.
-        segment_share: Share of all common text in order that the best segment holds.
-        distance: Estimated edit distance.
-        low: Lower end of its 90 % band.
-        high: Upper end of its 90 % band.
-        expected: Distance of unrelated texts of these lengths.
-        shared_shorter: Containment of the shorter text: common shingles over its shingles.
-        shared: The larger containment of both.
-        common_words: Number of words that the common shingles represent, in the text with fewer words.
-        order_gap: Share of the shorter text that comes in another order.
-        mean_resemblance: Common shingles over all shingles of both texts. It is a mean of two estimates, or the
-            resemblance of the sketches if there are no LD symbols, and then at most what the lengths allow.
-        spread: The smaller of both spreads.
-        distance_ratio: The distance over the longer length.
-        scattered: Whether single characters were edited all over the texts, as the distance was read.
-        is_equal: Whether both texts have one normal form.
-        is_short: Whether either text is too short for its numbers to say anything.
-        same_lineage: Whether both are states of one document or of one lineage.
-        same_site: Whether the lineages of both are different URLs of one host.
     """
 
-    shorter_digest: bytes
-    longer_characters: int
-    fewer_words: int
-    rate: int
-    symbols_shorter: int
-    symbols_longer: int
-    common: int
-    matches: int
-    shingles_shorter: int
-    shingles_longer: int
-    length_ratio: float
-    sketch_resemblance: float
+    shorter_digest: bytes  # digest of the shorter text, to identify it
+    longer_characters: int  # characters of the text that has more of them
+    fewer_words: int  # Words of the text that has fewer of them. Shingles, where no spaces separate the words.
+    rate: int  # bytes per LD symbol at which both texts were compared, which is the coarser rate
+    symbols_shorter: int  # LD symbols of the shorter text at this rate
+    symbols_longer: int  # LD symbols of the longer text at this rate
+    common: int  # symbols that both texts have, in any order
+    matches: int  # symbols that both texts have in one order
+    shingles_shorter: int  # shingles of the shorter text, each as often as it comes
+    shingles_longer: int  # shingles of the longer text, each as often as it comes
+    length_ratio: float  # Smaller over larger number of words. Of bytes, where no spaces separate the words.
+    sketch_resemblance: float  # resemblance of the sketches
+    # Shingles that both texts have, each as often as both have it, estimated from the common blocks and from the
+    # sketches.
     common_shingles: float
-    text_in_order: float
+    text_in_order: float  # share of the shorter text in common blocks, in order, of at least four words
+    # Share of the shorter text from the block that holds the 5 % point of this common text to the block that holds the
+    # 95 % point.
     spread_shorter: float
-    spread_longer: float
+    spread_longer: float  # the corresponding share of the longer text
+    # Share of the shorter text that the best segment holds. The best segment is the part of the longer text where
+    # common text outweighs other text most.
     segment_cover: float
-    segment_share: float
-    distance: float
-    low: float
-    high: float
-    expected: float
-    shared_shorter: float
-    shared: float
-    common_words: float
-    order_gap: float
+    segment_share: float  # share of all common text in order that the best segment holds
+    distance: float  # estimated edit distance
+    low: float  # lower end of its 90 % band
+    high: float  # upper end of its 90 % band
+    expected: float  # distance of unrelated texts of these lengths
+    shared_shorter: float  # containment of the shorter text: common shingles over its shingles
+    shared: float  # the larger containment of both
+    common_words: float  # number of words that the common shingles represent, in the text with fewer words
+    order_gap: float  # share of the shorter text that comes in another order
+    # Common shingles over all shingles of both texts. It is a mean of two estimates, or the resemblance of the sketches
+    # if there are no LD symbols, and then at most what the lengths allow.
     mean_resemblance: float
-    spread: float
-    distance_ratio: float
-    scattered: bool
-    is_equal: bool
-    is_short: bool
-    same_lineage: bool
-    same_site: bool
+    spread: float  # the smaller of both spreads
+    distance_ratio: float  # the distance over the longer length
+    scattered: bool  # whether single characters were edited all over the texts, as the distance was read
+    is_equal: bool  # whether both texts have one normal form
+    is_short: bool  # whether either text is too short for its numbers to say anything
+    same_lineage: bool  # whether both are states of one document or of one lineage
+    same_site: bool  # whether the lineages of both are different URLs of one host
 
     @property
     def resemblance(self) -> Proportion:

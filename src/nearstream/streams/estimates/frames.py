@@ -27,17 +27,11 @@ _LEARNED_MAX = 128  # changed parts of a page, which was rewritten if it has mor
 
 
 class Part(NamedTuple):
-    """A part of a page, such as a paragraph, a heading or a line of a list.
+    """A part of a page, such as a paragraph, a heading or a line of a list."""
 
-    Attributes:
-        exact: Hash of its text.
-        form: Hash of its text with each number replaced by 0, so that a counter or a date keeps its form.
-        words: How many words it has, at most 255.
-    """
-
-    exact: int
-    form: int
-    words: int
+    exact: int  # hash of its text
+    form: int  # hash of its text with each number replaced by 0, so that a counter or a date keeps its form
+    words: int  # how many words it has, at most 255
 
 
 def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:

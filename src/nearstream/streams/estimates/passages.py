@@ -36,21 +36,16 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True)
 class CommonText:
-    """Where the common text of two documents lies.
+    """Where the common text of two documents lies."""
 
-    Attributes:
-        in_order: All passages that both texts have in one order, in the order of the text.
-        moved: The passages in another order. What the alignment leaves over is aligned again, up to four times. Each
-            time another set of passages is found in order.
-        segment: Where the best segment is expected to lie, None without a match.
-        changes: Where symbols are lost or one text has grown, as exactly as common windows show it. If that is nowhere,
-            all places without a common window, since a change has to be in one of them. A span may be empty or end
-            before it starts where a text has nothing.
-    """
-
-    in_order: tuple[Passage, ...]
+    in_order: tuple[Passage, ...]  # all passages that both texts have in one order, in the order of the text
+    # The passages in another order. What the alignment leaves over is aligned again, up to four times. Each time
+    # another set of passages is found in order.
     moved: tuple[Passage, ...]
-    segment: Passage | None
+    segment: Passage | None  # where the best segment is expected to lie, None without a match
+    # Where symbols are lost or one text has grown, as exactly as common windows show it. If that is nowhere, all places
+    # without a common window, since a change has to be in one of them. A span may be empty or end before it starts
+    # where a text has nothing.
     changes: tuple[Passage, ...]
 
     @cached_property
@@ -123,15 +118,11 @@ def longest_spans(found: Sequence[tuple[int, int]]) -> tuple[tuple[tuple[int, in
 
 @dataclass(frozen=True)
 class Cover:
-    """What an earlier text has of an arriving one.
+    """What an earlier text has of an arriving one."""
 
-    Attributes:
-        spans: Common text as `[start, end)` in bytes of the arriving normal form, in any order.
-        rate: Bytes per symbol, which is how exactly each end is known.
-    """
-
+    # Common text as `[start, end)` in bytes of the arriving normal form, in any order.
     spans: tuple[tuple[float, float], ...]
-    rate: int
+    rate: int  # bytes per symbol, which is how exactly each end is known
 
 
 def cover(arriving: Signature, others: Sequence[Comparable]) -> list[Cover]:

@@ -21,28 +21,17 @@ class HashKey:
 
     It protects against authors of texts, because they do not see signatures. Anyone who can obtain signatures of chosen
     texts can recover `table_bytes`, so a party that is not trusted needs a key of its own.
-
-    Attributes:
-        fingerprint: 8 hex digits that name the key and reveal nothing about it.
-        digest_key: 32 bytes, the key of both digests.
-        permutation: The 256 byte values in secret order, applied to the input of mmh3.
-        table_bytes: 256 random u64, one for each byte value, in little-endian order.
-        base: Odd base of polynomials over bytes.
-        word_base: Odd base of polynomials over words.
-        sketch_salt: Added to the polynomial of a shingle.
-        ld_salt: Added to the polynomial of an LD window.
-        anchor_salt: Added to the polynomial of an anchor window.
     """
 
-    fingerprint: str
-    digest_key: bytes
-    permutation: bytes
-    table_bytes: bytes = field(compare=False)
-    base: int
-    word_base: int
-    sketch_salt: int
-    ld_salt: int
-    anchor_salt: int
+    fingerprint: str  # 8 hex digits that name the key and reveal nothing about it
+    digest_key: bytes  # 32 bytes, the key of both digests
+    permutation: bytes  # the 256 byte values in secret order, applied to the input of mmh3
+    table_bytes: bytes = field(compare=False)  # 256 random u64, one for each byte value, in little-endian order
+    base: int  # odd base of polynomials over bytes
+    word_base: int  # odd base of polynomials over words
+    sketch_salt: int  # added to the polynomial of a shingle
+    ld_salt: int  # added to the polynomial of an LD window
+    anchor_salt: int  # added to the polynomial of an anchor window
 
     @classmethod
     def from_secret(cls, secret: bytes) -> "HashKey":

@@ -16,17 +16,11 @@ _AROUND_CHARACTERS = 64  # more than any run of marks
 
 
 class NormalForm(NamedTuple):
-    """The letters, numbers and marks of a text, with single spaces.
+    """The letters, numbers and marks of a text, with single spaces."""
 
-    Attributes:
-        data: Bytes of UTF-8, without spaces at the ends.
-        characters: Number of code points.
-        spaceless: Whether enough of it is in scripts without spaces between words.
-    """
-
-    data: bytes
-    characters: int
-    spaceless: bool
+    data: bytes  # bytes of UTF-8, without spaces at the ends
+    characters: int  # number of code points
+    spaceless: bool  # whether enough of it is in scripts without spaces between words
 
 
 def normalize(text: str, rules: TextRules = _RULES) -> NormalForm:

@@ -8,17 +8,11 @@ from typing import NamedTuple
 
 
 class Phrases(NamedTuple):
-    """The phrases of one language.
+    """The phrases of one language."""
 
-    Attributes:
-        source: A page that shows such notices.
-        hints: Beginnings of words, one of which is in each phrase.
-        phrases: What notices say.
-    """
-
-    source: str
-    hints: tuple[str, ...]
-    phrases: tuple[str, ...]
+    source: str  # a page that shows such notices
+    hints: tuple[str, ...]  # beginnings of words, one of which is in each phrase
+    phrases: tuple[str, ...]  # what notices say
 
 
 _EN = "(?:(?:electronic )?(?:e mail|email|mail|message|communication)|(?:e mail |electronic mail )?transmission)"
@@ -180,15 +174,10 @@ _PHRASE = re.compile(
 
 
 class Split(NamedTuple):
-    """A text of a message, split.
+    """A text of a message, split."""
 
-    Attributes:
-        own: What its sender wrote for it.
-        common: The notices and the signature block.
-    """
-
-    own: str
-    common: str = ""
+    own: str  # what its sender wrote for it
+    common: str = ""  # the notices and the signature block
 
 
 def split_notices(text: str) -> Split:

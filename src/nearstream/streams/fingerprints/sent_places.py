@@ -40,21 +40,13 @@ def sent_places(text: str, places: Iterable[tuple[int, int]], rules: TextRules) 
 
 @dataclass(frozen=True)
 class _Mapping:
-    """Where blocks of a text are in its normal form.
+    """Where blocks of a text are in its normal form."""
 
-    Attributes:
-        text: The text.
-        rules: The rules of the normal form.
-        blocks: Where each block with letters begins and ends.
-        starts: Where the normal form of each begins.
-        sizes: How many characters it has.
-    """
-
-    text: str
-    rules: TextRules
-    blocks: Sequence[tuple[int, int]]
-    starts: Sequence[int]
-    sizes: Sequence[int]
+    text: str  # the text
+    rules: TextRules  # the rules of the normal form
+    blocks: Sequence[tuple[int, int]]  # where each block with letters begins and ends
+    starts: Sequence[int]  # where the normal form of each begins
+    sizes: Sequence[int]  # how many characters it has
 
     def start_of(self, place: int) -> int:
         """Return where the first word begins that is at most half before a place."""

@@ -82,15 +82,12 @@ _Parts = dict[int, list[int]]
 
 @dataclass(frozen=True)
 class BmpTable:
-    """The normal form of each single UTF-16 unit.
+    """The normal form of each single UTF-16 unit."""
 
-    Attributes:
-        units: 65,536 units, by unit of the text: the lower case of its NFKC form, a space, or 0xFFFF if the result
-            depends on its neighbours.
-        spaceless: 65,536 truth values, by unit of the normal form: whether it belongs to a script without spaces.
-    """
-
+    # 65,536 units, by unit of the text: the lower case of its NFKC form, a space, or 0xFFFF if the result depends on
+    # its neighbours.
     units: NDArray[np.uint16]
+    # 65,536 truth values, by unit of the normal form: whether it belongs to a script without spaces.
     spaceless: NDArray[np.bool_]
 
 

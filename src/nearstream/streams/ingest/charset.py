@@ -53,15 +53,11 @@ _ERRORS = "nearstream.supersets"
 
 
 class Decoded(NamedTuple):
-    """Decoded bytes.
+    """Decoded bytes."""
 
-    Attributes:
-        text: Their text.
-        is_replaced: It has replacement characters, or control characters of its charset or much UTF-8 speak against the
-            charset, or nothing but a weak guess speaks for it.
-    """
-
-    text: str
+    text: str  # their text
+    # It has replacement characters, or control characters of its charset or much UTF-8 speak against the charset, or
+    # nothing but a weak guess speaks for it.
     is_replaced: bool
 
 

@@ -18,19 +18,12 @@ LINEAGE_MAX_CHARACTERS = 512
 
 @dataclass(frozen=True)
 class DocumentLimits:
-    """Limits of a document, and how JSON names its fields.
+    """Limits of a document, and how JSON names its fields."""
 
-    Attributes:
-        text_bytes: Most bytes of its text in UTF-8.
-        value_bytes: Most bytes of the value of its record, as sent.
-        clock_skew_seconds: How far `observed_at` may be ahead of the record's timestamp.
-        fields: Where the JSON of another program has the fields. Empty: it has ours.
-    """
-
-    text_bytes: int = 1024 * 1024
-    value_bytes: int = 4 * 1024 * 1024
-    clock_skew_seconds: int = 86_400
-    fields: FieldMap = ()
+    text_bytes: int = 1024 * 1024  # most bytes of its text in UTF-8
+    value_bytes: int = 4 * 1024 * 1024  # most bytes of the value of its record, as sent
+    clock_skew_seconds: int = 86_400  # how far `observed_at` may be ahead of the record's timestamp
+    fields: FieldMap = ()  # Where the JSON of another program has the fields. Empty: it has ours.
 
 
 def fill_defaults(

@@ -26,16 +26,11 @@ Json = object  # any value
 
 @dataclass(frozen=True)
 class MappedField:
-    """A field of ours, and where the JSON of another program has it.
+    """A field of ours, and where the JSON of another program has it."""
 
-    Attributes:
-        name: The field of a document, or `labels.<name>`.
-        path: Names of objects in objects and of the field, joined by dots. Names may contain dots themselves.
-        unit: A time is a number of seconds or milliseconds since 1970. Empty: the value is taken as it is.
-    """
-
-    name: str
-    path: str
+    name: str  # the field of a document, or `labels.<name>`
+    path: str  # Names of objects in objects and of the field, joined by dots. Names may contain dots themselves.
+    # A time is a number of seconds or milliseconds since 1970. Empty: the value is taken as it is.
     unit: Literal["", "epoch_s", "epoch_ms"] = ""
 
 

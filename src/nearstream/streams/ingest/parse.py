@@ -49,36 +49,24 @@ _REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
 
 @dataclass(frozen=True)
 class ParsedDocument:
-    """A complete document.
+    """A complete document."""
 
-    Attributes:
-        document: With `id`, `observed_at` and its content, which is `text`, or `html`, or HTML in `raw` with its
-            `content_type`.
-        degraded: What was incomplete in its input, such as `charset_replaced`.
-        record_key: The record key under which it is sent: the id or else the lineage that it was sent with, or else
-            the id that its URL gives it. None if it has none of them.
-    """
-
+    # With `id`, `observed_at` and its content, which is `text`, or `html`, or HTML in `raw` with its `content_type`.
     document: Document
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()  # what was incomplete in its input, such as `charset_replaced`
+    # The record key under which it is sent: the id or else the lineage that it was sent with, or else the id that its
+    # URL gives it. None if it has none of them.
     record_key: str | None = None
 
 
 @dataclass(frozen=True)
 class Removal:
-    """The removal of a document by its producer.
+    """The removal of a document by its producer."""
 
-    Attributes:
-        collection: The tenant.
-        id: The document's id.
-        removed_at_ms: The record's timestamp, milliseconds since 1970.
-        origin: The record, None if it came from no topic.
-    """
-
-    collection: str
-    id: str
-    removed_at_ms: int
-    origin: Origin | None = None
+    collection: str  # the tenant
+    id: str  # the document's id
+    removed_at_ms: int  # the record's timestamp, milliseconds since 1970
+    origin: Origin | None = None  # the record, None if it came from no topic
 
     @property
     def document_key(self) -> str:

@@ -17,15 +17,10 @@ from nearstream.streams.store.store import Position
 
 @dataclass(frozen=True)
 class Arriving:
-    """An arriving document.
+    """An arriving document."""
 
-    Attributes:
-        signature: Its signature, as a record keeps it.
-        keys: Its index keys.
-    """
-
-    signature: Signature
-    keys: Keys
+    signature: Signature  # its signature, as a record keeps it
+    keys: Keys  # its index keys
 
     @cached_property
     def record(self) -> bytes:
@@ -37,24 +32,16 @@ class Arriving:
 class Arrival:
     """A document for the matcher, or the removal or the label of one.
 
-    Attributes:
-        document_key: `<collection>/<id>`.
-        signature: The whole signature, None for a removal or a label.
-        position: Partition and offset of its record, None in embedded use.
-        removed_at_ms: Time of a removal in milliseconds since 1970.
-        removal: Record of a removal on `documents`, None if it came from no topic.
-        labelling: The label, None if this is no label.
-
     Raises:
         ValueError: A removal has no time, or the signature belongs to another document.
     """
 
-    document_key: str
-    signature: Signature | None
-    position: Position | None = None
-    removed_at_ms: int | None = None
-    removal: Origin | None = None
-    labelling: Labelling | None = None
+    document_key: str  # `<collection>/<id>`
+    signature: Signature | None  # the whole signature, None for a removal or a label
+    position: Position | None = None  # partition and offset of its record, None in embedded use
+    removed_at_ms: int | None = None  # time of a removal in milliseconds since 1970
+    removal: Origin | None = None  # record of a removal on `documents`, None if it came from no topic
+    labelling: Labelling | None = None  # the label, None if this is no label
 
     def __post_init__(self) -> None:
         """Refuse a signature of another document, and a removal without a time."""

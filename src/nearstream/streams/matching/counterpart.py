@@ -34,21 +34,13 @@ from nearstream.streams.store.record import Comparable, signature_of
 
 
 class Candidate(NamedTuple):
-    """An earlier document that shares a bucket, not yet verified.
+    """An earlier document that shares a bucket, not yet verified."""
 
-    Attributes:
-        number: Its number in the store.
-        earlier: The document, with its signature as a record keeps it (`Scheme.kept`).
-        match: The keys that both share.
-        anchor_count: Number of anchor keys that the earlier document has.
-        represents: It represents its family: a copy of it joins this family.
-    """
-
-    number: int
-    earlier: Comparable
-    match: KeyMatch
-    anchor_count: int
-    represents: bool = True
+    number: int  # its number in the store
+    earlier: Comparable  # the document, with its signature as a record keeps it (`Scheme.kept`)
+    match: KeyMatch  # the keys that both share
+    anchor_count: int  # number of anchor keys that the earlier document has
+    represents: bool = True  # it represents its family: a copy of it joins this family
 
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
@@ -61,43 +53,26 @@ _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlap
 
 @dataclass(frozen=True)
 class Newcomer:
-    """An arriving document, as far as its comparisons need it.
+    """An arriving document, as far as its comparisons need it."""
 
-    Attributes:
-        signature: Its signature, as an index keeps it.
-        keys: Its index keys.
-        scheme: The scheme of all signatures.
-        thresholds: The thresholds of all rules.
-        lacks: Whether buckets were full, and whether candidates were left out.
-        former: Number of the former state of the document, or 0.
-    """
-
-    signature: Signature
-    keys: Keys
-    scheme: Scheme
-    thresholds: Thresholds
-    lacks: tuple[bool, bool]
-    former: int = 0
+    signature: Signature  # its signature, as an index keeps it
+    keys: Keys  # its index keys
+    scheme: Scheme  # the scheme of all signatures
+    thresholds: Thresholds  # the thresholds of all rules
+    lacks: tuple[bool, bool]  # whether buckets were full, and whether candidates were left out
+    former: int = 0  # number of the former state of the document, or 0
 
 
 @dataclass(frozen=True)
 class Compared:
-    """An earlier document after the comparison with the arriving one.
+    """An earlier document after the comparison with the arriving one."""
 
-    Attributes:
-        candidate: The earlier document.
-        newcomer: The arriving one.
-        estimate: Their estimate.
-        rule: The rule that decided their relation.
-        is_copy: Their texts are equal or near-duplicates, whatever their lineage.
-        is_common_text: Both share only what many documents have, such as the frame of a site, and neither is inside it.
-    """
-
-    candidate: Candidate
-    newcomer: Newcomer
-    estimate: Estimate
-    rule: Rule
-    is_copy: bool
+    candidate: Candidate  # the earlier document
+    newcomer: Newcomer  # the arriving one
+    estimate: Estimate  # their estimate
+    rule: Rule  # the rule that decided their relation
+    is_copy: bool  # their texts are equal or near-duplicates, whatever their lineage
+    # Both share only what many documents have, such as the frame of a site, and neither is inside it.
     is_common_text: bool
 
     @cached_property

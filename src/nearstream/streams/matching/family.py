@@ -18,51 +18,30 @@ from nearstream.streams.store.store import Store
 
 @dataclass(frozen=True)
 class Family:
-    """A family, as one of its members sees it.
+    """A family, as one of its members sees it."""
 
-    Attributes:
-        number: Number of the state that founded it.
-        family_id: 32 hex characters, from the founder's document key and version.
-        ordinal: Place of the document in the order of joining. The founder has 1.
-        founder: The founder as its record keeps it. None if it was removed or has expired.
-        first_seen_ms: When the founder was observed, in milliseconds since 1970.
-        sites: Distinct sites of those who had joined when the document did.
-    """
-
-    number: int
-    family_id: str
-    ordinal: int
-    founder: Signature | None
-    first_seen_ms: int
-    sites: int = 0
+    number: int  # number of the state that founded it
+    family_id: str  # 32 hex characters, from the founder's document key and version
+    ordinal: int  # Place of the document in the order of joining. The founder has 1.
+    founder: Signature | None  # The founder as its record keeps it. None if it was removed or has expired.
+    first_seen_ms: int  # when the founder was observed, in milliseconds since 1970
+    sites: int = 0  # distinct sites of those who had joined when the document did
 
 
 @dataclass(frozen=True)
 class FamilyFacts:
-    """Size and growth of a family.
+    """Size and growth of a family."""
 
-    Attributes:
-        family_id: 32 hex characters.
-        number: Number of the state that founded it.
-        representative: Number of the state that represents it, 0 if none lives.
-        size: Members that were not removed and did not change to another text.
-        first_seen_ms: When the founder was observed, in milliseconds since 1970.
-        last_joined_ms: When the last member joined, by the time of the index.
-        joined: How many joined within the last hour, day and week.
-        founder: `<collection>/<id>` of the founder. Empty if it was removed or has expired.
-        sites: Distinct sites of all that have joined, at most 256.
-        growth: What its home knows of it. None: nobody else has joined it, and its document has no label.
-    """
-
-    family_id: str
-    number: int
-    representative: int
-    size: int
-    first_seen_ms: int
-    last_joined_ms: int
-    joined: tuple[int, int, int]
-    founder: str = ""
-    sites: int = 0
+    family_id: str  # 32 hex characters
+    number: int  # number of the state that founded it
+    representative: int  # number of the state that represents it, 0 if none lives
+    size: int  # members that were not removed and did not change to another text
+    first_seen_ms: int  # when the founder was observed, in milliseconds since 1970
+    last_joined_ms: int  # when the last member joined, by the time of the index
+    joined: tuple[int, int, int]  # how many joined within the last hour, day and week
+    founder: str = ""  # `<collection>/<id>` of the founder. Empty if it was removed or has expired.
+    sites: int = 0  # distinct sites of all that have joined, at most 256
+    # What its home knows of it. None: nobody else has joined it, and its document has no label.
     growth: Growth | None = field(default=None, compare=False, repr=False)
 
 

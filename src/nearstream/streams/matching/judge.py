@@ -27,38 +27,25 @@ UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
 
 @dataclass(frozen=True)
 class Rules:
-    """What decides about documents.
+    """What decides about documents."""
 
-    Attributes:
-        scheme: The scheme of all signatures.
-        thresholds: The thresholds of the rules.
-        relations: Names of the relations to be sent.
-        limits: Bounds of the index.
-    """
-
-    scheme: Scheme
-    thresholds: Thresholds
-    relations: frozenset[str]
-    limits: IndexLimits
+    scheme: Scheme  # the scheme of all signatures
+    thresholds: Thresholds  # the thresholds of the rules
+    relations: frozenset[str]  # names of the relations to be sent
+    limits: IndexLimits  # bounds of the index
 
 
 @dataclass
 class MatchCounts:
-    """What a matcher has done since its start.
+    """What a matcher has done since its start."""
 
-    Attributes:
-        candidates: Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
-        suppressed: Number of relations found but not asked for, by relation.
-        full_buckets: Number of buckets of registered documents that were full.
-        cut: Number of documents for which the limit of candidates left some out.
-        overtaken: Number of documents that arrived after their removal.
-    """
-
+    # Number of earlier documents: all as `looked_up`, and each as `verified` (related) or `rejected`.
     candidates: Counter[str] = field(default_factory=Counter)
+    # Number of relations found but not asked for, by relation.
     suppressed: Counter[str] = field(default_factory=Counter)
-    full_buckets: int = 0
-    cut: int = 0
-    overtaken: int = 0
+    full_buckets: int = 0  # number of buckets of registered documents that were full
+    cut: int = 0  # number of documents for which the limit of candidates left some out
+    overtaken: int = 0  # number of documents that arrived after their removal
 
 
 class Documents:

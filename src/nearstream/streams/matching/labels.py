@@ -18,17 +18,11 @@ NO_LABELS = Labels(spam=0, ham=0)
 
 @dataclass(frozen=True)
 class Labelling:
-    """What a record says about the label of a document.
+    """What a record says about the label of a document."""
 
-    Attributes:
-        label: The label. None: the document has none any more.
-        weight: How much it counts, 1 to 100.
-        given_ms: When it was given, in milliseconds since 1970.
-    """
-
-    label: LabelKind | None
-    weight: int
-    given_ms: int
+    label: LabelKind | None  # The label. None: the document has none any more.
+    weight: int  # how much it counts, 1 to 100
+    given_ms: int  # when it was given, in milliseconds since 1970
 
 
 def pack_label(labelling: Labelling) -> bytes:
@@ -44,19 +38,13 @@ def unpack_label(packed: bytes) -> Labelling:
 
 @dataclass(frozen=True)
 class FamilyDetails:
-    """Details of a family.
+    """Details of a family."""
 
-    Attributes:
-        labels: The labels of its documents that count.
-        senders: Distinct senders of the documents that joined within the last hour, at most 256.
-        recipients: Distinct recipients of these, at most 256.
-        label_state: `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the
-            same. Else empty.
-    """
-
-    labels: Labels = NO_LABELS
-    senders: int = 0
-    recipients: int = 0
+    labels: Labels = NO_LABELS  # the labels of its documents that count
+    senders: int = 0  # distinct senders of the documents that joined within the last hour, at most 256
+    recipients: int = 0  # distinct recipients of these, at most 256
+    # `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the same. Else
+    # empty.
     label_state: LabelState = ""
 
 

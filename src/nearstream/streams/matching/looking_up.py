@@ -36,15 +36,10 @@ _NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What a look-up finds.
+    """What a look-up finds."""
 
-    Attributes:
-        candidates: The neighbours, the best first.
-        families: The family of each of them, by the number of the neighbour.
-    """
-
-    candidates: Sequence[Candidate]
-    families: Mapping[int, FamilyFacts]
+    candidates: Sequence[Candidate]  # the neighbours, the best first
+    families: Mapping[int, FamilyFacts]  # the family of each of them, by the number of the neighbour
 
 
 class _Reading:
@@ -156,25 +151,15 @@ def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thr
 
 @dataclass(frozen=True)
 class Found:
-    """What a document is to the candidates that an index gave for its keys.
+    """What a document is to the candidates that an index gave for its keys."""
 
-    Attributes:
-        newcomer: The document.
-        best: The most closely related candidate. None: there is no related one.
-        novelty: What is new in it. None: the scheme has no LD signatures.
-        joins: The candidate whose family the document would join. None: it is no copy.
-        holds: The candidates whose texts lie in the document, which is no copy of them.
-        related: The related candidates, the best first.
-        families: The family of each candidate, by its number.
-    """
-
-    newcomer: Newcomer
-    best: Counterpart | None
-    novelty: Novelty | None
-    joins: Counterpart | None
-    holds: tuple[Counterpart, ...] = ()
-    related: tuple[Counterpart, ...] = ()
-    families: Mapping[int, FamilyFacts] = field(default_factory=dict)
+    newcomer: Newcomer  # the document
+    best: Counterpart | None  # The most closely related candidate. None: there is no related one.
+    novelty: Novelty | None  # What is new in it. None: the scheme has no LD signatures.
+    joins: Counterpart | None  # The candidate whose family the document would join. None: it is no copy.
+    holds: tuple[Counterpart, ...] = ()  # the candidates whose texts lie in the document, which is no copy of them
+    related: tuple[Counterpart, ...] = ()  # the related candidates, the best first
+    families: Mapping[int, FamilyFacts] = field(default_factory=dict)  # the family of each candidate, by its number
 
     @property
     def family(self) -> FamilyFacts | None:

@@ -31,18 +31,12 @@ from nearstream.streams.store.registration import Registered
 
 @dataclass(frozen=True)
 class Matched:
-    """What the matcher did with one arrival.
+    """What the matcher did with one arrival."""
 
-    Attributes:
-        verdict: What the document is to those before it. None for a removal, and for a document that its removal has
-            overtaken.
-        events: Its relation events, or the retraction of a removal.
-        registered: What the store said about it.
-    """
-
+    # What the document is to those before it. None for a removal, and for a document that its removal has overtaken.
     verdict: DocumentVerdict | None
-    events: tuple[PairEvent | Retraction, ...]
-    registered: Registered
+    events: tuple[PairEvent | Retraction, ...]  # its relation events, or the retraction of a removal
+    registered: Registered  # what the store said about it
 
 
 def with_references(matched: Matched, found: tuple[ReferenceMatch, ...]) -> Matched:

@@ -20,23 +20,14 @@ from nearstream.streams.relations.thresholds import Thresholds
 
 @dataclass(frozen=True)
 class Comparison:
-    """One number of an estimate against its bound.
+    """One number of an estimate against its bound."""
 
-    Attributes:
-        number: Name of the number, a field of `Estimate`.
-        value: Its value.
-        sign: `<`, `<=`, `>` or `>=`.
-        threshold: Name of the bound, a field of `Thresholds`.
-        bound: Its value.
-        holds: Whether the comparison holds.
-    """
-
-    number: str
-    value: float
-    sign: str
-    threshold: str
-    bound: float
-    holds: bool
+    number: str  # name of the number, a field of `Estimate`
+    value: float  # its value
+    sign: str  # `<`, `<=`, `>` or `>=`
+    threshold: str  # name of the bound, a field of `Thresholds`
+    bound: float  # its value
+    holds: bool  # whether the comparison holds
 
     @property
     def lacks(self) -> float:
@@ -48,20 +39,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of one rule, with the numbers of two documents.
+    """The condition of one rule, with the numbers of two documents."""
 
-    Attributes:
-        rule: The rule.
-        clauses: All of these hold if the rule does. Of each clause, one comparison is enough. Empty for a rule that
-            compares no numbers.
-        holds: Whether the condition holds. The first rule that holds decides.
-        of_one_site: The rule never holds for two pages of one site, as these documents are.
-    """
-
-    rule: Rule
+    rule: Rule  # the rule
+    # All of these hold if the rule does. Of each clause, one comparison is enough. Empty for a rule that compares no
+    # numbers.
     clauses: tuple[tuple[Comparison, ...], ...]
-    holds: bool
-    of_one_site: bool = False
+    holds: bool  # Whether the condition holds. The first rule that holds decides.
+    of_one_site: bool = False  # the rule never holds for two pages of one site, as these documents are
 
     @property
     def lacks(self) -> float:

@@ -64,23 +64,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Related:
-    """Two documents whose relation is known.
+    """Two documents whose relation is known."""
 
-    Attributes:
-        newer: The larger of both by (observed_at, id, position, version).
-        older: The other one.
-        keys: The index keys that they share.
-        estimate: Their estimate.
-        verdict: Their relation.
-        degraded: What was incomplete about the input or the environment.
-    """
-
-    newer: Signature
-    older: Signature
-    keys: SharedKeys
-    estimate: Estimate
-    verdict: Verdict
-    degraded: tuple[str, ...] = ()
+    newer: Signature  # the larger of both by (observed_at, id, position, version)
+    older: Signature  # the other one
+    keys: SharedKeys  # the index keys that they share
+    estimate: Estimate  # their estimate
+    verdict: Verdict  # their relation
+    degraded: tuple[str, ...] = ()  # what was incomplete about the input or the environment
 
     @cached_property
     def common_text(self) -> CommonText:

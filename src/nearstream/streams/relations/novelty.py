@@ -29,17 +29,11 @@ Spans = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Source:
-    """An earlier document with what it has of the arriving one.
+    """An earlier document with what it has of the arriving one."""
 
-    Attributes:
-        earlier: The earlier document.
-        cover: What it has.
-        is_common: Both share only what many documents have.
-    """
-
-    earlier: Comparable
-    cover: Cover
-    is_common: bool
+    earlier: Comparable  # the earlier document
+    cover: Cover  # what it has
+    is_common: bool  # both share only what many documents have
 
 
 @dataclass(frozen=True)

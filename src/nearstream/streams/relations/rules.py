@@ -22,19 +22,12 @@ Clauses = tuple[tuple[Comparison, ...], ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: the relation that holds if its condition does.
+    """One rule: the relation that holds if its condition does."""
 
-    Attributes:
-        name: Name of the rule in events.
-        relation: The relation that the rule decides.
-        clauses: Its condition. Empty for a rule that compares no numbers.
-        of_two_sites: It never holds for two pages of one site.
-    """
-
-    name: str
-    relation: Relation
-    clauses: Clauses = field(default=(), repr=False)
-    of_two_sites: bool = False
+    name: str  # name of the rule in events
+    relation: Relation  # the relation that the rule decides
+    clauses: Clauses = field(default=(), repr=False)  # Its condition. Empty for a rule that compares no numbers.
+    of_two_sites: bool = False  # it never holds for two pages of one site
 
     @cached_property
     def thresholds(self) -> tuple[str, ...]:

@@ -17,46 +17,30 @@ class Thresholds:
     The defaults are the values that define the relations for exact shingles and words. All are in [0, 1] except two
     counts, `symbols_min` and `common_words_min`.
 
-    Attributes:
-        distance_ratio_max: Largest distance over the longer length of a near-duplicate.
-        containment_min: Least share of the shorter text's shingles that the longer text has if it contains it.
-        order_free_min: Common share of the shingles of either text below which two texts are unrelated.
-        version_min: Least common share at which edits all over a text make a version.
-        symbols_min: Fewer common LD symbols than this prove nothing.
-        common_words_min: If common shingles represent fewer words than this, they are chance.
-        order_gap: Least share of a text in another order at which it is rearranged.
-        reordered_min: Least common share of a rearranged text.
-        length_ratio_max: Largest ratio of lengths at which the shorter text can lie inside the longer.
-        length_ratio_min: Least ratio of lengths at which texts can be rearranged or differ by scattered noise.
-        segment_cover_min: Least share of the shorter text that one segment of the longer must hold.
-        small_ratio: Ratio of lengths below which the segment does not matter.
-        spread_min: Least share of both texts over which the common text of a version is spread.
-        segment_share_max: Share of the common text in one segment from which this text is a passage, not a version.
-        wide_spread: Spread of the common text from which it is a version even then.
-        noise_ratio_max: Largest distance over length of scattered noise.
-        noise_spread_min: Share of the shorter text beyond which common text is spread among scattered noise.
-
     Raises:
         ValueError: A threshold is out of range, or not order_free_min <= version_min <= containment_min.
     """
 
-    distance_ratio_max: float = 0.15
+    distance_ratio_max: float = 0.15  # largest distance over the longer length of a near-duplicate
+    # Least share of the shorter text's shingles that the longer text has if it contains it.
     containment_min: float = 0.70
-    order_free_min: float = 0.09
-    version_min: float = 0.25
-    symbols_min: float = 4
-    common_words_min: float = 12
-    order_gap: float = 0.20
-    reordered_min: float = 0.30
-    length_ratio_max: float = 0.85
+    order_free_min: float = 0.09  # common share of the shingles of either text below which two texts are unrelated
+    version_min: float = 0.25  # least common share at which edits all over a text make a version
+    symbols_min: float = 4  # fewer common LD symbols than this prove nothing
+    common_words_min: float = 12  # if common shingles represent fewer words than this, they are chance
+    order_gap: float = 0.20  # least share of a text in another order at which it is rearranged
+    reordered_min: float = 0.30  # least common share of a rearranged text
+    length_ratio_max: float = 0.85  # largest ratio of lengths at which the shorter text can lie inside the longer
+    # Least ratio of lengths at which texts can be rearranged or differ by scattered noise.
     length_ratio_min: float = 0.50
-    segment_cover_min: float = 0.65
-    small_ratio: float = 0.30
-    spread_min: float = 0.50
+    segment_cover_min: float = 0.65  # least share of the shorter text that one segment of the longer must hold
+    small_ratio: float = 0.30  # ratio of lengths below which the segment does not matter
+    spread_min: float = 0.50  # least share of both texts over which the common text of a version is spread
+    # Share of the common text in one segment from which this text is a passage, not a version.
     segment_share_max: float = 0.90
-    wide_spread: float = 0.75
-    noise_ratio_max: float = 0.50
-    noise_spread_min: float = 0.60
+    wide_spread: float = 0.75  # spread of the common text from which it is a version even then
+    noise_ratio_max: float = 0.50  # largest distance over length of scattered noise
+    noise_spread_min: float = 0.60  # share of the shorter text beyond which common text is spread among scattered noise
 
     def __post_init__(self) -> None:
         """Refuse thresholds that no rule can use."""

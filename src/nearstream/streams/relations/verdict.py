@@ -48,24 +48,15 @@ class Verdict:
     """How two documents are related, and why.
 
     What only events say is computed on first use.
-
-    Attributes:
-        newer: The larger of both by (observed_at, id, position, version).
-        older: The other one.
-        estimate: Their estimate.
-        decided_by: The rule that decided.
-        bounds: The thresholds of all rules.
-        many_siblings: Other documents like these may be missing, because a shared bucket was full.
-        common_text: What both share is text that many documents have.
     """
 
-    newer: Signature = field(repr=False, compare=False)
-    older: Signature = field(repr=False, compare=False)
-    estimate: Estimate
-    decided_by: Rule
-    bounds: Thresholds = field(repr=False)
-    many_siblings: bool = False
-    common_text: bool = False
+    newer: Signature = field(repr=False, compare=False)  # the larger of both by (observed_at, id, position, version)
+    older: Signature = field(repr=False, compare=False)  # the other one
+    estimate: Estimate  # their estimate
+    decided_by: Rule  # the rule that decided
+    bounds: Thresholds = field(repr=False)  # the thresholds of all rules
+    many_siblings: bool = False  # other documents like these may be missing, because a shared bucket was full
+    common_text: bool = False  # what both share is text that many documents have
 
     @property
     def relation(self) -> Relation:

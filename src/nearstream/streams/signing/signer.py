@@ -37,17 +37,11 @@ _WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-")
 
 
 class Unsigned(NamedTuple):
-    """A complete document, ready to be signed.
+    """A complete document, ready to be signed."""
 
-    Attributes:
-        document: With `id`, `text` and `observed_at`.
-        origin: The record that the document came in.
-        degraded: What was incomplete before signing, such as `charset_replaced`.
-    """
-
-    document: Document
-    origin: Origin | None = None
-    degraded: tuple[str, ...] = ()
+    document: Document  # with `id`, `text` and `observed_at`
+    origin: Origin | None = None  # the record that the document came in
+    degraded: tuple[str, ...] = ()  # what was incomplete before signing, such as `charset_replaced`
 
 
 class Signer:

@@ -27,35 +27,22 @@ def hour_start(now_ms: int) -> int:
 
 @dataclass(frozen=True)
 class Growth:
-    """Size and growth of a family.
+    """Size and growth of a family."""
 
-    Attributes:
-        family_id: 16 bytes.
-        founder: Number of the state that founded it.
-        representative: Number of the state that represents it, 0 if none lives.
-        size: Members that live.
-        first_seen_ms: When the founder was observed, in milliseconds since 1970.
-        last_ms: When the last member joined, by the time of the store.
-        now_ms: The time of this answer.
-        joins: How many joined within each slot of `SLOT_MS` of the last week: time divided by its length, and count.
-        senders: Distinct senders of the mails that joined within the last hour, at most 256.
-        recipients: Distinct recipients of these, at most 256.
-        marks: Labelled documents that joined it: hash of the document key, number, label.
-        sites: Distinct sites of all that have joined, at most `SITES_CAP`.
-    """
-
-    family_id: bytes
-    founder: int
-    representative: int
-    size: int
-    first_seen_ms: int
-    last_ms: int
-    now_ms: int
+    family_id: bytes  # 16 bytes
+    founder: int  # number of the state that founded it
+    representative: int  # number of the state that represents it, 0 if none lives
+    size: int  # members that live
+    first_seen_ms: int  # when the founder was observed, in milliseconds since 1970
+    last_ms: int  # when the last member joined, by the time of the store
+    now_ms: int  # the time of this answer
+    # How many joined within each slot of `SLOT_MS` of the last week: time divided by its length, and count.
     joins: tuple[tuple[int, int], ...]
-    senders: int = 0
-    recipients: int = 0
+    senders: int = 0  # distinct senders of the mails that joined within the last hour, at most 256
+    recipients: int = 0  # distinct recipients of these, at most 256
+    # Labelled documents that joined it: hash of the document key, number, label.
     marks: tuple[tuple[bytes, int, bytes], ...] = ()
-    sites: int = 0
+    sites: int = 0  # distinct sites of all that have joined, at most `SITES_CAP`
 
     @property
     def joined(self) -> tuple[int, int, int]:

@@ -22,41 +22,23 @@ NO_ORDER = Order(0, -1, 0, b"")
 
 @dataclass(slots=True)
 class State:
-    """What a slot knows of a state.
+    """What a slot knows of a state."""
 
-    Attributes:
-        order: Its place among the states of its document. None: only notes have arrived.
-        document: Hash of its document key.
-        born_ms: When it was registered.
-        record: Its signature, packed. None if it was removed or has expired.
-        former: The state of its document that was current when it came, 0 if there was none.
-        before: The state before it in the history of its document, which a late state may change.
-        anchors: Count of its anchor keys.
-        is_late: It was observed before the state that was current when it came.
-        is_superseded: Another state of its document is current.
-        is_followed: Others have joined the family that it founded.
-        decision: What was decided about it.
-        notes: Who goes on without it.
-        repeats: The state that its record repeated, so that this is none.
-        left: Of a removal: whom it removed, with their founders.
-        was_known: Of a removal: the slot had the document.
-    """
-
-    order: Order | None
-    document: bytes = b""
-    born_ms: int = 0
-    record: bytes | None = None
-    former: int = 0
-    before: int = 0
-    anchors: int = 0
-    is_late: bool = False
-    is_superseded: bool = False
-    is_followed: bool = False
-    decision: bytes | None = None
-    notes: list[int] = field(default_factory=list)
-    repeats: int = 0
-    left: tuple[tuple[int, int], ...] | None = None
-    was_known: bool = False
+    order: Order | None  # Its place among the states of its document. None: only notes have arrived.
+    document: bytes = b""  # hash of its document key
+    born_ms: int = 0  # when it was registered
+    record: bytes | None = None  # Its signature, packed. None if it was removed or has expired.
+    former: int = 0  # the state of its document that was current when it came, 0 if there was none
+    before: int = 0  # the state before it in the history of its document, which a late state may change
+    anchors: int = 0  # count of its anchor keys
+    is_late: bool = False  # it was observed before the state that was current when it came
+    is_superseded: bool = False  # another state of its document is current
+    is_followed: bool = False  # others have joined the family that it founded
+    decision: bytes | None = None  # what was decided about it
+    notes: list[int] = field(default_factory=list)  # who goes on without it
+    repeats: int = 0  # the state that its record repeated, so that this is none
+    left: tuple[tuple[int, int], ...] | None = None  # of a removal: whom it removed, with their founders
+    was_known: bool = False  # of a removal: the slot had the document
 
     @property
     def is_dead(self) -> bool:

@@ -58,21 +58,13 @@ class IndexLostError(Exception):
 
 @dataclass(frozen=True)
 class IndexLimits:
-    """Bounds of an index.
+    """Bounds of an index."""
 
-    Attributes:
-        bucket_cap: Most entries of an anchor bucket, at least 12.
-        candidates: Most candidates for one document. Digest and lineage matches do not count.
-        retention_seconds: How long a document can be found. 0: for ever.
-        documents: Live documents expected. This shapes the layout of the store and limits nothing.
-        events_per_family: 1: a document has one event with each other family. 0, which only the oracle of the tests
-            asks for: families change nothing, so each document enters all its buckets and every pair gets its event.
-        bands: Bands of a document in the scheme. This too shapes the layout of the store and limits nothing.
-    """
-
-    bucket_cap: int = 100
-    candidates: int = 60
-    retention_seconds: int = 2_592_000
-    documents: int = 1_000_000
+    bucket_cap: int = 100  # most entries of an anchor bucket, at least 12
+    candidates: int = 60  # Most candidates for one document. Digest and lineage matches do not count.
+    retention_seconds: int = 2_592_000  # How long a document can be found. 0: for ever.
+    documents: int = 1_000_000  # Live documents expected. This shapes the layout of the store and limits nothing.
+    # 1: a document has one event with each other family. 0, which only the oracle of the tests asks for: families
+    # change nothing, so each document enters all its buckets and every pair gets its event.
     events_per_family: int = 1
-    bands: int = 4
+    bands: int = 4  # Bands of a document in the scheme. This too shapes the layout of the store and limits nothing.

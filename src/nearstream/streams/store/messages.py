@@ -22,77 +22,45 @@ DIGEST, LINEAGE, BAND, ANCHOR = b"x", b"l", b"b", b"a"  # kinds of keys
 
 
 class Entry(NamedTuple):
-    """Keys of a state, all of one slot.
+    """Keys of a state, all of one slot."""
 
-    Attributes:
-        number: The state.
-        hint: A bucket that holds this number is left alone. 0: none.
-        keys: Kind and value of each key, `KEY_BYTES` each.
-    """
-
-    number: int
-    hint: int
-    keys: bytes
+    number: int  # the state
+    hint: int  # A bucket that holds this number is left alone. 0: none.
+    keys: bytes  # kind and value of each key, `KEY_BYTES` each
 
 
 class Query(NamedTuple):
-    """A question about a state.
+    """A question about a state."""
 
-    Attributes:
-        number: The state.
-        asker: Whose place in the family that it founded is asked for. 0: nobody's.
-        record: Whether its record is wanted.
-    """
-
-    number: int
-    asker: int = 0
-    record: bool = False
+    number: int  # the state
+    asker: int = 0  # Whose place in the family that it founded is asked for. 0: nobody's.
+    record: bool = False  # whether its record is wanted
 
 
 class FamilyView(NamedTuple):
-    """What a founder's home says about its family.
+    """What a founder's home says about its family."""
 
-    Attributes:
-        representative: The state that represents it, 0 if none lives.
-        is_bare: The representative may be in few buckets.
-        ordinal: The place of the asker in the order of joining, 0 if it has not joined. The founder has 1.
-        family_id: 16 bytes.
-        first_seen_ms: When the founder was observed.
-        sites: Distinct sites of those who had joined when the asker did, at most `SITES_CAP`. 0: it has not joined.
-        new_links: Of the answer to a join: for each link, whether no other member had it before.
-    """
-
-    representative: int
-    is_bare: bool
-    ordinal: int
-    family_id: bytes
-    first_seen_ms: int
+    representative: int  # the state that represents it, 0 if none lives
+    is_bare: bool  # the representative may be in few buckets
+    ordinal: int  # The place of the asker in the order of joining, 0 if it has not joined. The founder has 1.
+    family_id: bytes  # 16 bytes
+    first_seen_ms: int  # when the founder was observed
+    # Distinct sites of those who had joined when the asker did, at most `SITES_CAP`. 0: it has not joined.
     sites: int = 0
-    new_links: tuple[bool, ...] = ()
+    new_links: tuple[bool, ...] = ()  # of the answer to a join: for each link, whether no other member had it before
 
 
 class View(NamedTuple):
-    """What is known about a state.
+    """What is known about a state."""
 
-    Attributes:
-        order: Its place among the states of its document.
-        decision: What was decided about it, None if nothing was.
-        anchors: Count of its anchor keys.
-        is_late: It was observed before the state that was current when it came.
-        is_dead: It was superseded, removed, or came late.
-        is_gone: It was removed or has expired. Its decision still leads to its family.
-        record: Its signature, packed. None if it is gone or was not asked for.
-        family: The family that it founded, None if nobody has joined it.
-    """
-
-    order: Order
-    decision: bytes | None
-    anchors: int
-    is_late: bool
-    is_dead: bool
-    is_gone: bool
-    record: bytes | None
-    family: FamilyView | None
+    order: Order  # its place among the states of its document
+    decision: bytes | None  # what was decided about it, None if nothing was
+    anchors: int  # count of its anchor keys
+    is_late: bool  # it was observed before the state that was current when it came
+    is_dead: bool  # it was superseded, removed, or came late
+    is_gone: bool  # It was removed or has expired. Its decision still leads to its family.
+    record: bytes | None  # Its signature, packed. None if it is gone or was not asked for.
+    family: FamilyView | None  # the family that it founded, None if nobody has joined it
 
 
 class Note(NamedTuple):
@@ -103,15 +71,10 @@ class Note(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """The answer to a note.
+    """The answer to a note."""
 
-    Attributes:
-        decision: What had been decided about the state, so that nothing was noted. None: nothing.
-        is_gone: It was removed.
-    """
-
-    decision: bytes | None
-    is_gone: bool
+    decision: bytes | None  # What had been decided about the state, so that nothing was noted. None: nothing.
+    is_gone: bool  # it was removed
 
 
 class Keep(NamedTuple):
@@ -129,65 +92,37 @@ class Shortened(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What shall be decided about a state.
+    """What shall be decided about a state."""
 
-    Attributes:
-        number: The state.
-        seen: Count of the notes that its matcher has considered.
-        decision: The decision, packed. It begins with the number of the founder.
-    """
-
-    number: int
-    seen: int
-    decision: bytes
+    number: int  # the state
+    seen: int  # count of the notes that its matcher has considered
+    decision: bytes  # The decision, packed. It begins with the number of the founder.
 
 
 class Decided(NamedTuple):
-    """The answer to a proposal.
+    """The answer to a proposal."""
 
-    Attributes:
-        decision: What holds: the proposal, or what had been decided before. None: it was refused.
-        notes: Who noted the state, if it was refused because not all of them were considered.
-        is_dead: The state was superseded, or came late.
-    """
-
-    decision: bytes | None
-    notes: tuple[int, ...] = ()
-    is_dead: bool = False
+    decision: bytes | None  # What holds: the proposal, or what had been decided before. None: it was refused.
+    notes: tuple[int, ...] = ()  # who noted the state, if it was refused because not all of them were considered
+    is_dead: bool = False  # the state was superseded, or came late
 
 
 class Join(NamedTuple):
-    """A member of a family.
+    """A member of a family."""
 
-    Attributes:
-        founder: The founder of the family.
-        number: The member. The founder itself joins to have its links remembered.
-        is_dead: The member is no current state.
-        is_full: It is in all its buckets.
-        links: Relations to other families of which it would send an event, `LINK_BYTES` each.
-        instead: The former state of its document, whose place in this family it takes. 0: none.
-        family_id: Id of the family, should nobody have joined it yet.
-        first_seen_ms: When the founder was observed.
-        sender: Keyed hash of the sender of a mail, 8 bytes or none.
-        recipients: Keyed hashes of its recipients, 8 bytes each.
-        now_ms: Time of the join in milliseconds since 1970, 0 for the clock of the store.
-        site: Hash of the site of the member, 8 bytes or none.
-        first_site: That of the founder, should nobody have joined it yet.
-    """
-
-    founder: int
-    number: int
-    is_dead: bool
-    is_full: bool
-    links: bytes
-    instead: int
-    family_id: bytes
-    first_seen_ms: int
-    sender: bytes = b""
-    recipients: bytes = b""
-    now_ms: int = 0
-    site: bytes = b""
-    first_site: bytes = b""
+    founder: int  # the founder of the family
+    number: int  # The member. The founder itself joins to have its links remembered.
+    is_dead: bool  # the member is no current state
+    is_full: bool  # it is in all its buckets
+    links: bytes  # relations to other families of which it would send an event, `LINK_BYTES` each
+    instead: int  # The former state of its document, whose place in this family it takes. 0: none.
+    family_id: bytes  # id of the family, should nobody have joined it yet
+    first_seen_ms: int  # when the founder was observed
+    sender: bytes = b""  # keyed hash of the sender of a mail, 8 bytes or none
+    recipients: bytes = b""  # keyed hashes of its recipients, 8 bytes each
+    now_ms: int = 0  # time of the join in milliseconds since 1970, 0 for the clock of the store
+    site: bytes = b""  # hash of the site of the member, 8 bytes or none
+    first_site: bytes = b""  # that of the founder, should nobody have joined it yet
 
 
 class Leave(NamedTuple):
@@ -198,42 +133,24 @@ class Leave(NamedTuple):
 
 
 class Cover(NamedTuple):
-    """That everything up to an offset of a partition of `signatures` is done.
+    """That everything up to an offset of a partition of `signatures` is done."""
 
-    Attributes:
-        partition: The partition.
-        offset: The offset.
-        now_ms: The time in milliseconds since 1970, 0 for the clock of the store.
-    """
-
-    partition: int
-    offset: int
-    now_ms: int = 0
+    partition: int  # the partition
+    offset: int  # the offset
+    now_ms: int = 0  # the time in milliseconds since 1970, 0 for the clock of the store
 
 
 class Mark(NamedTuple):
-    """That a labelled document is in a family.
+    """That a labelled document is in a family."""
 
-    Attributes:
-        founder: The founder of the family.
-        document: Hash of the document key.
-        number: The current state of the document.
-        label: Its label, as `Registered` has it. Empty: it has none any more.
-    """
-
-    founder: int
-    document: bytes
-    number: int
-    label: bytes
+    founder: int  # the founder of the family
+    document: bytes  # hash of the document key
+    number: int  # the current state of the document
+    label: bytes  # Its label, as `Registered` has it. Empty: it has none any more.
 
 
 class Measure(NamedTuple):
-    """The question how the family of a founder grows.
+    """The question how the family of a founder grows."""
 
-    Attributes:
-        founder: The founder.
-        now_ms: The time in milliseconds since 1970, 0 for the clock of the store.
-    """
-
-    founder: int
-    now_ms: int = 0
+    founder: int  # the founder
+    now_ms: int = 0  # the time in milliseconds since 1970, 0 for the clock of the store

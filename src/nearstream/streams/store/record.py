@@ -103,25 +103,15 @@ def pack_signature(signature: Signature) -> bytes:
 
 
 class Recorded(NamedTuple):
-    """A document as its record says. Its text is unpacked on demand.
+    """A document as its record says. Its text is unpacked on demand."""
 
-    Attributes:
-        id: Its id.
-        packed: The record.
-        text_at: Where the text part begins.
-        identity: The rest of the identity.
-        scheme: The scheme of the index.
-        version_bytes: The version, which is stored beside the record.
-        observed_at_ms: When the document was observed, which is stored beside the record.
-    """
-
-    id: str
-    packed: bytes
-    text_at: int
-    identity: _Identity
-    scheme: str
-    version_bytes: bytes
-    observed_at_ms: int
+    id: str  # its id
+    packed: bytes  # the record
+    text_at: int  # where the text part begins
+    identity: _Identity  # the rest of the identity
+    scheme: str  # the scheme of the index
+    version_bytes: bytes  # the version, which is stored beside the record
+    observed_at_ms: int  # when the document was observed, which is stored beside the record
 
     @property
     def collection(self) -> str:

@@ -15,33 +15,20 @@ DOCUMENT_BYTES = 9  # of the hash of a document key
 
 
 class Order(NamedTuple):
-    """What decides which of two states of one document is newer.
+    """What decides which of two states of one document is newer."""
 
-    Attributes:
-        observed_ms: When the state was observed, in milliseconds since 1970.
-        partition: Partition of its record on `documents`, -1 if it came from no topic.
-        offset: Offset of that record.
-        version: The first 8 bytes of its digest.
-    """
-
-    observed_ms: int
-    partition: int
-    offset: int
-    version: bytes
+    observed_ms: int  # when the state was observed, in milliseconds since 1970
+    partition: int  # partition of its record on `documents`, -1 if it came from no topic
+    offset: int  # offset of that record
+    version: bytes  # the first 8 bytes of its digest
 
 
 class Sent(NamedTuple):
-    """A record on `documents`.
+    """A record on `documents`."""
 
-    Attributes:
-        partition: Its partition, -1 if there is no record.
-        offset: Its offset.
-        ms: Its timestamp, in milliseconds since 1970. 0: it is not known.
-    """
-
-    partition: int = -1
-    offset: int = 0
-    ms: int = 0
+    partition: int = -1  # its partition, -1 if there is no record
+    offset: int = 0  # its offset
+    ms: int = 0  # Its timestamp, in milliseconds since 1970. 0: it is not known.
 
     def is_before(self, removal: "Sent") -> bool:
         """Return whether a removal comes after this record, or is in it.
@@ -54,25 +41,15 @@ class Sent(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A state of a document.
+    """A state of a document."""
 
-    Attributes:
-        number: Its number.
-        document: Hash of the document key.
-        order: Its place among the states of the document.
-        anchors: Count of its anchor keys.
-        record: Its signature, packed.
-        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
-        sent_ms: Timestamp of its record on `documents`, 0 if it is not known.
-    """
-
-    number: int
-    document: bytes
-    order: Order
-    anchors: int
-    record: bytes
-    now_ms: int = 0
-    sent_ms: int = 0
+    number: int  # its number
+    document: bytes  # hash of the document key
+    order: Order  # its place among the states of the document
+    anchors: int  # count of its anchor keys
+    record: bytes  # its signature, packed
+    now_ms: int = 0  # time of the admission in milliseconds since 1970, 0 for the clock of the store
+    sent_ms: int = 0  # timestamp of its record on `documents`, 0 if it is not known
 
     @property
     def sent(self) -> Sent:
@@ -81,23 +58,14 @@ class Put(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """A removal of a document.
+    """A removal of a document."""
 
-    Attributes:
-        number: Its number.
-        document: Hash of the document key.
-        partition: Partition of its record on `documents`, -1 if it came from no topic.
-        offset: Offset of that record.
-        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
-        sent_ms: Timestamp of that record, 0 if it is not known.
-    """
-
-    number: int
-    document: bytes
-    partition: int
-    offset: int
-    now_ms: int = 0
-    sent_ms: int = 0
+    number: int  # its number
+    document: bytes  # hash of the document key
+    partition: int  # partition of its record on `documents`, -1 if it came from no topic
+    offset: int  # offset of that record
+    now_ms: int = 0  # time of the admission in milliseconds since 1970, 0 for the clock of the store
+    sent_ms: int = 0  # timestamp of that record, 0 if it is not known
 
     @property
     def sent(self) -> Sent:
@@ -106,21 +74,13 @@ class Removal(NamedTuple):
 
 
 class Labelling(NamedTuple):
-    """A label of a document, given or taken back.
+    """A label of a document, given or taken back."""
 
-    Attributes:
-        number: The number of its record.
-        document: Hash of the document key.
-        label: The label, packed. Empty: it was taken back.
-        given_ms: When it was given, in milliseconds since 1970.
-        now_ms: Time of the admission in milliseconds since 1970, 0 for the clock of the store.
-    """
-
-    number: int
-    document: bytes
-    label: bytes
-    given_ms: int
-    now_ms: int = 0
+    number: int  # the number of its record
+    document: bytes  # hash of the document key
+    label: bytes  # The label, packed. Empty: it was taken back.
+    given_ms: int  # when it was given, in milliseconds since 1970
+    now_ms: int = 0  # time of the admission in milliseconds since 1970, 0 for the clock of the store
 
 
 class Status(IntEnum):
@@ -135,34 +95,19 @@ class Status(IntEnum):
 
 
 class Registered(NamedTuple):
-    """The answer to a registration.
+    """The answer to a registration."""
 
-    Attributes:
-        status: What it meant.
-        number: The state that the answer is about: its own, or the one that it repeats. 0: there is none.
-        decision: What was decided about this state, None if nothing was.
-        former: The state of the document that was current before, 0 if there is none.
-        former_decision: What was decided about that.
-        is_late: It was observed before the current state.
-        is_dead: It was superseded or came late.
-        is_founder: Others have followed this state, whatever was decided.
-        left: Of a removal and an overtaken document: states that have left their families, with the founders.
-        was_known: Of a removal: the store had the document. Of an overtaken document: it has a later state.
-        is_repeated: Of a removal: it, or a later one, was registered before.
-        removed_by: Of an overtaken document: its removal.
-        label: When the document got its label, `TIME_BYTES`, then the label. Empty if it has none.
-    """
-
-    status: Status
-    number: int = 0
-    decision: bytes | None = None
-    former: int = 0
-    former_decision: bytes | None = None
-    is_late: bool = False
-    is_dead: bool = False
-    is_founder: bool = False
+    status: Status  # what it meant
+    number: int = 0  # The state that the answer is about: its own, or the one that it repeats. 0: there is none.
+    decision: bytes | None = None  # what was decided about this state, None if nothing was
+    former: int = 0  # the state of the document that was current before, 0 if there is none
+    former_decision: bytes | None = None  # what was decided about that
+    is_late: bool = False  # it was observed before the current state
+    is_dead: bool = False  # it was superseded or came late
+    is_founder: bool = False  # others have followed this state, whatever was decided
+    # Of a removal and an overtaken document: states that have left their families, with the founders.
     left: tuple[tuple[int, int], ...] = ()
-    was_known: bool = False
-    is_repeated: bool = False
-    removed_by: Sent = Sent()
-    label: bytes = b""
+    was_known: bool = False  # Of a removal: the store had the document. Of an overtaken document: it has a later state.
+    is_repeated: bool = False  # of a removal: it, or a later one, was registered before
+    removed_by: Sent = Sent()  # of an overtaken document: its removal
+    label: bytes = b""  # When the document got its label, `TIME_BYTES`, then the label. Empty if it has none.

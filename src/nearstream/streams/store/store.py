@@ -33,18 +33,13 @@ _KEPT_CAP = 1_024  # records of founders that a store remembers
 
 
 class Call(NamedTuple):
-    """A call of one slot.
+    """A call of one slot."""
 
-    Attributes:
-        slot: The slot.
-        name: The method of `Part` that answers each item.
-        items: What it is given. The reply has one answer for each.
-        partition: The partition of `signatures` on whose behalf the slot is written to. None: it is only read.
-    """
-
-    slot: int
-    name: str
+    slot: int  # the slot
+    name: str  # the method of `Part` that answers each item
+    # What it is given. The reply has one answer for each.
     items: Sequence[Any]  # each method has messages of its own
+    # The partition of `signatures` on whose behalf the slot is written to. None: it is only read.
     partition: int | None = None
 
 
@@ -69,15 +64,10 @@ class Position(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How an index is spread.
+    """How an index is spread."""
 
-    Attributes:
-        slots: Count of the slots.
-        partitions: Count of the partitions of `signatures`, at least as many as slots.
-    """
-
-    slots: int = 1
-    partitions: int = 1
+    slots: int = 1  # count of the slots
+    partitions: int = 1  # count of the partitions of `signatures`, at least as many as slots
 
     def number(self, partition: int, offset: int) -> int:
         """Return the number of the state of a record. It is at least 1."""

@@ -137,39 +137,25 @@ class KnownRelation(msgspec.Struct, frozen=True):
 
 
 class Row(NamedTuple):
-    """How one relation was seen.
+    """How one relation was seen."""
 
-    Attributes:
-        relation: Its name.
-        known: How many pairs have it.
-        as_such: How many were seen as such.
-        by_family: How many of these only a family shows.
-        otherwise: How many were seen as another relation.
-        missed: How many were not seen.
-    """
-
-    relation: str
-    known: int
-    as_such: int
-    by_family: int
-    otherwise: int
-    missed: int
+    relation: str  # its name
+    known: int  # how many pairs have it
+    as_such: int  # how many were seen as such
+    by_family: int  # how many of these only a family shows
+    otherwise: int  # how many were seen as another relation
+    missed: int  # how many were not seen
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well the relations found agree with the known ones.
+    """How well the relations found agree with the known ones."""
 
-    Attributes:
-        rows: One for each relation.
-        share: Share of the known relations that were seen as such. For an unrelated pair that means: neither an
-            event nor a family relates both.
-        unknown_pairs: Pairs that events name or families hold, but the known relations do not name.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # one for each relation
+    # Share of the known relations that were seen as such. For an unrelated pair that means: neither an event nor a
+    # family relates both.
     share: float
-    unknown_pairs: int
+    unknown_pairs: int  # pairs that events name or families hold, but the known relations do not name
 
     @property
     def is_sufficient(self) -> bool:
@@ -179,15 +165,10 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Found:
-    """The verdicts and events of all documents. A relation is its name with the id of the inner document.
+    """The verdicts and events of all documents. A relation is its name with the id of the inner document."""
 
-    Attributes:
-        related: For each document, the others that events relate to it.
-        verdicts: The last verdict of each document.
-    """
-
-    related: dict[str, dict[str, tuple[str, str]]]
-    verdicts: dict[str, DocumentVerdict]
+    related: dict[str, dict[str, tuple[str, str]]]  # for each document, the others that events relate to it
+    verdicts: dict[str, DocumentVerdict]  # the last verdict of each document
 
     def told(self, one: str, other: str) -> tuple[str, str] | None:
         """Return the relation of two documents that an event names."""

@@ -35,36 +35,22 @@ _ADDRESS = r"https?://[^\s/?#@]+(/[^\s?#]*)?"
 
 @dataclass(frozen=True)
 class WebhookTarget:
-    """Where alerts are sent.
+    """Where alerts are sent."""
 
-    Attributes:
-        name: Its name in the log and in metrics.
-        url: Its address, which may hold a secret and is never logged.
-        form: How an alert is written: as Alertmanager's webhook writes it, or as a text for Slack.
-        secret: Key of the signature. Empty: requests are not signed.
-        may_be_private: Whether the address may be private, on loopback or link-local, and without TLS.
-    """
-
-    name: str
-    url: str = field(repr=False)
-    form: Form
-    secret: bytes = field(default=b"", repr=False)
-    may_be_private: bool = False
+    name: str  # its name in the log and in metrics
+    url: str = field(repr=False)  # its address, which may hold a secret and is never logged
+    form: Form  # how an alert is written: as Alertmanager's webhook writes it, or as a text for Slack
+    secret: bytes = field(default=b"", repr=False)  # Key of the signature. Empty: requests are not signed.
+    may_be_private: bool = False  # whether the address may be private, on loopback or link-local, and without TLS
 
 
 @dataclass(frozen=True)
 class AlertSettings:
-    """What the file says.
+    """What the file says."""
 
-    Attributes:
-        rules: The rules, at most one of each name.
-        targets: Where alerts are sent by HTTP.
-        public_url: Address of the live page in their links. Empty: they have none.
-    """
-
-    rules: tuple[Rule, ...]
-    targets: tuple[WebhookTarget, ...] = ()
-    public_url: str = ""
+    rules: tuple[Rule, ...]  # the rules, at most one of each name
+    targets: tuple[WebhookTarget, ...] = ()  # where alerts are sent by HTTP
+    public_url: str = ""  # Address of the live page in their links. Empty: they have none.
 
 
 class _RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

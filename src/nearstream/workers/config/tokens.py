@@ -13,20 +13,13 @@ _EVERY, _BARE, _AGAINST = "*", "bare", "against="
 
 @dataclass(frozen=True)
 class ApiToken:
-    """A token of the HTTP API.
+    """A token of the HTTP API."""
 
-    Attributes:
-        token: The token.
-        collections: The collections that it is for. Empty: all.
-        rate: Most requests a second. 0: no limit.
-        is_bare: It may only ask whether a signature is related to a document, and is answered yes or no.
-        against: Other collections with which each of its questions is compared too, at most 4.
-    """
-
-    token: str
-    collections: frozenset[str] = frozenset()
-    rate: float = 0.0
-    is_bare: bool = False
+    token: str  # the token
+    collections: frozenset[str] = frozenset()  # The collections that it is for. Empty: all.
+    rate: float = 0.0  # Most requests a second. 0: no limit.
+    is_bare: bool = False  # it may only ask whether a signature is related to a document, and is answered yes or no
+    # Other collections with which each of its questions is compared too, at most 4.
     against: frozenset[str] = frozenset()
 
 

@@ -29,22 +29,14 @@ def _is_installed() -> bool:
 
 
 class PageText(NamedTuple):
-    """What a process finds in a web page.
+    """What a process finds in a web page."""
 
-    Attributes:
-        title: Its title in one line, which may be empty.
-        parts: Its paragraphs, headings and other parts in order, each in one line.
-        is_main_small: The main content was too small, so these are the parts of all text.
-        declared: The only target of `rel=canonical` in its head. Empty: there is none, or there are several.
-        seen: A digest of all text that is seen, in hex. Empty: that is the text of the parts.
-        beside: Parts as long as a sentence that are seen beside the main content, if they are twice as much.
-    """
-
-    title: str
-    parts: tuple[str, ...]
-    is_main_small: bool = False
-    declared: str = ""
-    seen: str = ""
+    title: str  # its title in one line, which may be empty
+    parts: tuple[str, ...]  # its paragraphs, headings and other parts in order, each in one line
+    is_main_small: bool = False  # the main content was too small, so these are the parts of all text
+    declared: str = ""  # The only target of `rel=canonical` in its head. Empty: there is none, or there are several.
+    seen: str = ""  # A digest of all text that is seen, in hex. Empty: that is the text of the parts.
+    # Parts as long as a sentence that are seen beside the main content, if they are twice as much.
     beside: tuple[str, ...] = ()
 
 

@@ -53,15 +53,10 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,
 
 
 class HtmlText(NamedTuple):
-    """The text of HTML.
+    """The text of HTML."""
 
-    Attributes:
-        text: The text, without markup.
-        is_fallback: The tags were only stripped, so hidden text is in it.
-    """
-
-    text: str
-    is_fallback: bool
+    text: str  # the text, without markup
+    is_fallback: bool  # the tags were only stripped, so hidden text is in it
 
 
 def read_html(html: str, processes: HtmlProcesses) -> HtmlText:

@@ -29,15 +29,10 @@ class EncodingError(Exception):
 
 
 class Body(NamedTuple):
-    """The content of a response.
+    """The content of a response."""
 
-    Attributes:
-        content: Its bytes.
-        is_cut_off: It ends before its encoding says.
-    """
-
-    content: bytes
-    is_cut_off: bool = False
+    content: bytes  # its bytes
+    is_cut_off: bool = False  # it ends before its encoding says
 
 
 def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:

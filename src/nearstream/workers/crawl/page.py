@@ -55,37 +55,26 @@ def decode_page(data: bytes, content_type: str) -> Decoded:
 
 
 class Page(NamedTuple):
-    """What was read of a web page.
+    """What was read of a web page."""
 
-    Attributes:
-        title: Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
-        text: Its main content, or all of its text, cut off at the limit of a text.
-        degraded: What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all
-            text was read, because the main content was too small.
-        parts: The hashes of the parts of the text, packed, and of the sentences beside it if they are twice as much.
-            Empty without a key, or if something was incomplete.
-        declared: The target of `rel=canonical`, as it is written. Empty: there is none, or there are several.
-        surroundings: A keyed digest of all text that is seen, in hex. Empty: that is the text, or there is no key.
-    """
-
-    title: str
-    text: str
+    title: str  # Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
+    text: str  # its main content, or all of its text, cut off at the limit of a text
+    # What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all text was
+    # read, because the main content was too small.
     degraded: tuple[str, ...]
+    # The hashes of the parts of the text, packed, and of the sentences beside it if they are twice as much. Empty
+    # without a key, or if something was incomplete.
     parts: bytes = b""
-    declared: str = ""
+    declared: str = ""  # The target of `rel=canonical`, as it is written. Empty: there is none, or there are several.
+    # A keyed digest of all text that is seen, in hex. Empty: that is the text, or there is no key.
     surroundings: str = ""
 
 
 class ReadDocument(NamedTuple):
-    """A document with its text.
+    """A document with its text."""
 
-    Attributes:
-        unsigned: The document.
-        page: What else was read of the page that it was.
-    """
-
-    unsigned: Unsigned
-    page: PageFacts = PageFacts()
+    unsigned: Unsigned  # the document
+    page: PageFacts = PageFacts()  # what else was read of the page that it was
 
 
 class PageReader:

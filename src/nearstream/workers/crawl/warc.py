@@ -36,55 +36,33 @@ _PAGE_KINDS = frozenset({b"response", b"resource", b"conversion"})
 
 
 class Record(NamedTuple):
-    """A record as WARC stores it.
+    """A record as WARC stores it."""
 
-    Attributes:
-        offset: Byte of the unpacked file at which it begins.
-        kind: Its type, in lower case.
-        data: Its header and its block.
-    """
-
-    offset: int
-    kind: bytes
-    data: bytes
+    offset: int  # byte of the unpacked file at which it begins
+    kind: bytes  # its type, in lower case
+    data: bytes  # its header and its block
 
 
 class Broken(NamedTuple):
-    """A record that cannot be read.
+    """A record that cannot be read."""
 
-    Attributes:
-        offset: Byte of the unpacked file at which it begins.
-        reason: What is wrong with it.
-    """
-
-    offset: int
-    reason: str
+    offset: int  # byte of the unpacked file at which it begins
+    reason: str  # what is wrong with it
 
 
 class PassedOver(NamedTuple):
-    """A record that holds no page to send.
+    """A record that holds no page to send."""
 
-    Attributes:
-        reason: `revisit`, `no_response` (requests, metadata), `http_status`, `media_type`, `empty` or `too_large`.
-    """
-
-    reason: str
+    reason: str  # `revisit`, `no_response` (requests, metadata), `http_status`, `media_type`, `empty` or `too_large`
 
 
 class _Header(NamedTuple):
-    """The header of a record.
+    """The header of a record."""
 
-    Attributes:
-        size: Its bytes in the file.
-        length: Bytes of the block.
-        kind: The type of the record.
-        as_warc: The header as WARC has it.
-    """
-
-    size: int
-    length: int
-    kind: bytes
-    as_warc: bytes
+    size: int  # its bytes in the file
+    length: int  # bytes of the block
+    kind: bytes  # the type of the record
+    as_warc: bytes  # the header as WARC has it
 
 
 class _Buffer:
@@ -230,37 +208,23 @@ class Redirects:
 
 
 class WarcPage(NamedTuple):
-    """A page as a crawler stored it.
+    """A page as a crawler stored it."""
 
-    Attributes:
-        offset: Byte of the unpacked file at which its record begins.
-        url: The target URI.
-        observed_at: The WARC-Date, with time zone.
-        content_type: As the server sent it, or `text/html` if it sent none. Without a response, that of the record.
-        content: The page, without transfer and content encodings.
-        is_cut_off: Whether the crawler says that it did not store the whole page, or an encoding ends too early.
-        payload: The digest of the payload in base32 and the id of the record. Empty: the crawler gave none.
-    """
-
-    offset: int
-    url: str
-    observed_at: datetime
-    content_type: str
-    content: bytes
+    offset: int  # byte of the unpacked file at which its record begins
+    url: str  # the target URI
+    observed_at: datetime  # the WARC-Date, with time zone
+    content_type: str  # As the server sent it, or `text/html` if it sent none. Without a response, that of the record.
+    content: bytes  # the page, without transfer and content encodings
+    # Whether the crawler says that it did not store the whole page, or an encoding ends too early.
     is_cut_off: bool = False
-    payload: str = ""
+    payload: str = ""  # The digest of the payload in base32 and the id of the record. Empty: the crawler gave none.
 
 
 class Redirect(NamedTuple):
-    """A response that leads to another URL for good.
+    """A response that leads to another URL for good."""
 
-    Attributes:
-        url: The target URI.
-        location: Where it leads, which may be relative to `url`.
-    """
-
-    url: str
-    location: str
+    url: str  # the target URI
+    location: str  # where it leads, which may be relative to `url`
 
 
 def is_available() -> bool:

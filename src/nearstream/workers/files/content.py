@@ -52,17 +52,11 @@ class UnreadableFileError(Exception):
 
 @dataclass
 class _Stored:
-    """The file as it is stored.
+    """The file as it is stored."""
 
-    Attributes:
-        stream: The rest of the file.
-        start: What was read of the stream to recognise it.
-        count: Bytes read by the decompressor so far.
-    """
-
-    stream: BufferedReader
-    start: bytes
-    count: int = 0
+    stream: BufferedReader  # the rest of the file
+    start: bytes  # what was read of the stream to recognise it
+    count: int = 0  # bytes read by the decompressor so far
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, or fewer at the end."""

@@ -25,17 +25,11 @@ _NO_TEXT = b"\n"  # a record with no bytes would be refused as such
 
 
 class MailRecord(NamedTuple):
-    """A message as the value and headers of a record.
+    """A message as the value and headers of a record."""
 
-    Attributes:
-        value: Its text.
-        headers: Its other fields.
-        degraded: What was incomplete about reading it.
-    """
-
-    value: bytes
-    headers: Headers
-    degraded: tuple[str, ...]
+    value: bytes  # its text
+    headers: Headers  # its other fields
+    degraded: tuple[str, ...]  # what was incomplete about reading it
 
 
 class MailReading:

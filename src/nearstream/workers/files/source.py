@@ -42,29 +42,18 @@ STDIN = "-"
 
 
 class Item(NamedTuple):
-    """One record as read.
+    """One record as read."""
 
-    Attributes:
-        source: File and line that it was read from, for messages.
-        record: The record.
-        degraded: What was incomplete about reading a mail.
-    """
-
-    source: str
-    record: ConsumerRecord
-    degraded: tuple[str, ...] = ()
+    source: str  # file and line that it was read from, for messages
+    record: ConsumerRecord  # the record
+    degraded: tuple[str, ...] = ()  # what was incomplete about reading a mail
 
 
 class Refused(NamedTuple):
-    """A file that cannot be read, or not to its end.
+    """A file that cannot be read, or not to its end."""
 
-    Attributes:
-        source: The file, for messages.
-        reason: Why it cannot be read, and what to do.
-    """
-
-    source: str
-    reason: str
+    source: str  # the file, for messages
+    reason: str  # why it cannot be read, and what to do
 
 
 class _Found(NamedTuple):

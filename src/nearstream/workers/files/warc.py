@@ -11,17 +11,11 @@ from nearstream.workers.files.content import UnreadableFileError
 
 
 class WarcDocument(NamedTuple):
-    """A page as it is sent.
+    """A page as it is sent."""
 
-    Attributes:
-        offset: Byte of the unpacked file at which its record begins.
-        value: The page.
-        headers: The fields of the document.
-    """
-
-    offset: int
-    value: bytes
-    headers: Headers
+    offset: int  # byte of the unpacked file at which its record begins
+    value: bytes  # the page
+    headers: Headers  # the fields of the document
 
 
 def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[WarcDocument | Broken]:

@@ -15,17 +15,11 @@ class ForbiddenError(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """What a request may do.
+    """What a request may do."""
 
-    Attributes:
-        collections: The collections that it may name. Empty: all.
-        is_bare: It may only ask whether a signature is related to a document.
-        against: Other collections with which each of its questions is compared too.
-    """
-
-    collections: frozenset[str] = frozenset()
-    is_bare: bool = False
-    against: frozenset[str] = frozenset()
+    collections: frozenset[str] = frozenset()  # The collections that it may name. Empty: all.
+    is_bare: bool = False  # it may only ask whether a signature is related to a document
+    against: frozenset[str] = frozenset()  # other collections with which each of its questions is compared too
 
     def require(self, collection: str, against: Collection[str] = ()) -> None:
         """Require that a request may name a collection, and others to compare with.

@@ -61,37 +61,23 @@ class BusyError(Exception):
 
 @dataclass(frozen=True)
 class Checker:
-    """Answers what documents are to those in the index.
+    """Answers what documents are to those in the index."""
 
-    Attributes:
-        deployment: Its scheme, key and limits.
-        signer: Signs the documents.
-        index: The shared index.
-        guards: Labels that are suspended.
-        html: Processes that turn the HTML of mails into text.
-        pages: Reads web pages, with the same processes.
-        readers: Threads for reading mails and pages, which wait for those processes.
-        large: One thread for reading large mails, so that many of them delay no other answer.
-        cpu: One thread for signing and comparing large texts, so that they delay no deadline of another request.
-        turns: Turns of short texts, so that most are in time where more are asked about than the machine can carry.
-        running: Tasks of requests in work. One that missed its deadline remains until it has ended.
-        learning: Tasks of documents that are being learned.
-        rare_log: Logs why the index refuses checks.
-    """
-
-    deployment: Deployment
-    signer: Signer
-    index: RedisIndex
-    guards: LabelGuards
-    html: HtmlProcesses
-    pages: PageReader
-    readers: Executor
-    large: Executor
-    cpu: Executor
+    deployment: Deployment  # its scheme, key and limits
+    signer: Signer  # signs the documents
+    index: RedisIndex  # the shared index
+    guards: LabelGuards  # labels that are suspended
+    html: HtmlProcesses  # processes that turn the HTML of mails into text
+    pages: PageReader  # reads web pages, with the same processes
+    readers: Executor  # threads for reading mails and pages, which wait for those processes
+    large: Executor  # one thread for reading large mails, so that many of them delay no other answer
+    cpu: Executor  # one thread for signing and comparing large texts, so that they delay no deadline of another request
+    # Turns of short texts, so that most are in time where more are asked about than the machine can carry.
     turns: Turns = field(default_factory=lambda: Turns(TURNS))
+    # Tasks of requests in work. One that missed its deadline remains until it has ended.
     running: set[asyncio.Future[Any]] = field(default_factory=set)
-    learning: set[asyncio.Future[Any]] = field(default_factory=set)
-    rare_log: RareLog = field(default_factory=lambda: RareLog(log))
+    learning: set[asyncio.Future[Any]] = field(default_factory=set)  # tasks of documents that are being learned
+    rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why the index refuses checks
 
     async def check(
         self,

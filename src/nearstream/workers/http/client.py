@@ -29,21 +29,13 @@ class NoAnswerError(Exception):
 
 @dataclass
 class ApiClient:
-    """Asks the API, and logs when it begins to fail and when it answers again.
+    """Asks the API, and logs when it begins to fail and when it answers again."""
 
-    Attributes:
-        session: A client with the token.
-        url: The address of the question.
-        without: What happens without an answer, for the log.
-        seconds: How long an answer is waited for.
-        failing: Whether the last question got no answer.
-    """
-
-    session: aiohttp.ClientSession
-    url: str
-    without: str
-    seconds: float
-    failing: bool = field(default=False, init=False)
+    session: aiohttp.ClientSession  # a client with the token
+    url: str  # the address of the question
+    without: str  # what happens without an answer, for the log
+    seconds: float  # how long an answer is waited for
+    failing: bool = field(default=False, init=False)  # whether the last question got no answer
 
     async def ask(
         self,

@@ -53,17 +53,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MemberReader:
-    """Reads who belongs to a family.
+    """Reads who belongs to a family."""
 
-    Attributes:
-        index: The index.
-        guards: Labels that are suspended.
-        rare_log: Logs why Redis refuses to be read.
-    """
-
-    index: RedisIndex
-    guards: LabelGuards
-    rare_log: RareLog = field(default_factory=lambda: RareLog(log))
+    index: RedisIndex  # the index
+    guards: LabelGuards  # labels that are suspended
+    rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why Redis refuses to be read
 
     async def members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
         """Return members of the family of a document, None without the document.

@@ -99,23 +99,14 @@ async def connected(settings: Settings) -> AsyncIterator[Outbox]:
 
 @dataclass(frozen=True)
 class Learner:
-    """Sends documents, removals and labels to the workers.
+    """Sends documents, removals and labels to the workers."""
 
-    Attributes:
-        outbox: Sends the records.
-        topic: Name of the topic `documents`.
-        signatures: Name of the topic `signatures`.
-        limits: Limits of a document.
-        cpu: A thread for reading a document once more.
-        rare_log: Logs why Kafka refuses records.
-    """
-
-    outbox: Outbox
-    topic: str
-    signatures: str
-    limits: DocumentLimits
-    cpu: Executor
-    rare_log: RareLog = field(default_factory=lambda: RareLog(log))
+    outbox: Outbox  # sends the records
+    topic: str  # name of the topic `documents`
+    signatures: str  # name of the topic `signatures`
+    limits: DocumentLimits  # limits of a document
+    cpu: Executor  # a thread for reading a document once more
+    rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why Kafka refuses records
 
     async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: Access) -> LearnReason:
         """Send a document and return why Kafka has not confirmed it, or an empty text.

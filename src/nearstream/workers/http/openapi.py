@@ -43,26 +43,18 @@ _REFUSED_CHANGE = "400 401 403 408 413 429 431"
 
 
 class Route(NamedTuple):
-    """A path of the API with a method, and its description.
+    """A path of the API with a method, and its description."""
 
-    Attributes:
-        at: The method, a space, and the path with names of parameters in braces. `id` matches any text, other names
-            match none with a slash.
-        summary: What it does.
-        answers: Its responses by status.
-        parameters: Parameters of the path, the query and the headers.
-        refused: Statuses of further responses, separated by spaces, which mean what `_REFUSALS` says.
-        takes: Schemas of the body by content type.
-        is_open: It needs no token.
-    """
-
+    # The method, a space, and the path with names of parameters in braces. `id` matches any text, other names match
+    # none with a slash.
     at: str
-    summary: str
-    answers: Json
-    parameters: tuple[Json, ...] = ()
+    summary: str  # what it does
+    answers: Json  # its responses by status
+    parameters: tuple[Json, ...] = ()  # parameters of the path, the query and the headers
+    # Statuses of further responses, separated by spaces, which mean what `_REFUSALS` says.
     refused: str = _REFUSED_BY_PAGE
-    takes: Mapping[str, Json] = {}
-    is_open: bool = False
+    takes: Mapping[str, Json] = {}  # schemas of the body by content type
+    is_open: bool = False  # it needs no token
 
     @property
     def method(self) -> str:

@@ -43,15 +43,10 @@ _CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit"})
 
 @dataclass(frozen=True)
 class Pages:
-    """Answers from the states of pages in Redis.
+    """Answers from the states of pages in Redis."""
 
-    Attributes:
-        store: The states.
-        seconds: How long an answer may take.
-    """
-
-    store: DecisionStore
-    seconds: float
+    store: DecisionStore  # the states
+    seconds: float  # how long an answer may take
 
     async def skip(self, url: str, collection: str) -> SkipAnswer:
         """Return whether a page need not be fetched now.

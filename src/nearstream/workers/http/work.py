@@ -81,14 +81,10 @@ class Turns:
 
 @dataclass(frozen=True)
 class RareLog:
-    """Logs warnings, each line at most once a minute.
+    """Logs warnings, each line at most once a minute."""
 
-    Attributes:
-        log: Where they are logged.
-        logged: When each line was logged last, in seconds of the clock of the event loop.
-    """
-
-    log: logging.Logger
+    log: logging.Logger  # where they are logged
+    # When each line was logged last, in seconds of the clock of the event loop.
     logged: dict[str, float] = field(default_factory=dict)
 
     def warning(self, line: str) -> None:

@@ -30,17 +30,11 @@ _TEXT = String("utf-8")
 
 
 class Permission(NamedTuple):
-    """One permission.
+    """One permission."""
 
-    Attributes:
-        kind: Kind of resource, topic or group.
-        name: Name of the topic or group.
-        operation: READ or WRITE.
-    """
-
-    kind: str
-    name: str
-    operation: str
+    kind: str  # kind of resource, topic or group
+    name: str  # name of the topic or group
+    operation: str  # READ or WRITE
 
     def __str__(self) -> str:
         return f"{self.operation} on {self.kind} {self.name}"

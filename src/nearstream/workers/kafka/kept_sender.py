@@ -18,13 +18,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class KeptSender:
-    """Sends records while there is a connection.
+    """Sends records while there is a connection."""
 
-    Attributes:
-        is_connected: Set while there is one.
-    """
-
-    is_connected: asyncio.Event = field(default_factory=asyncio.Event)
+    is_connected: asyncio.Event = field(default_factory=asyncio.Event)  # set while there is one
     _send_all: SendAll | None = None
     _failed: asyncio.Event = field(default_factory=asyncio.Event)
 

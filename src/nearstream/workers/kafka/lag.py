@@ -26,23 +26,14 @@ _FETCH_BYTES = 16 * 1024
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """The lag of the group in one partition.
+    """The lag of the group in one partition."""
 
-    Attributes:
-        topic: Name of the topic, with the deployment's prefix.
-        partition: Number of the partition.
-        committed: Offset that the group reads next. -1: the group has never committed.
-        begin: Offset of the oldest record that the broker still has.
-        end: Offset after the newest record.
-        seconds: Age of the oldest unacknowledged record by its own timestamp. None: no record is waiting.
-    """
-
-    topic: str
-    partition: int
-    committed: int
-    begin: int
-    end: int
-    seconds: float | None
+    topic: str  # name of the topic, with the deployment's prefix
+    partition: int  # number of the partition
+    committed: int  # offset that the group reads next. -1: the group has never committed
+    begin: int  # offset of the oldest record that the broker still has
+    end: int  # offset after the newest record
+    seconds: float | None  # Age of the oldest unacknowledged record by its own timestamp. None: no record is waiting.
 
     @property
     def records(self) -> int:
@@ -159,19 +150,12 @@ _SETTLED = ("Stable", "Empty", "Dead")
 
 @dataclass(frozen=True)
 class GroupMembers:
-    """The members of a group.
+    """The members of a group."""
 
-    Attributes:
-        group: Name of the group.
-        is_settled: No rebalance goes on, so `hosts` is complete.
-        count: Number of members.
-        hosts: The host that reads a partition, by topic and number of the partition.
-    """
-
-    group: str
-    is_settled: bool
-    count: int
-    hosts: Mapping[tuple[str, int], str]
+    group: str  # name of the group
+    is_settled: bool  # no rebalance goes on, so `hosts` is complete
+    count: int  # number of members
+    hosts: Mapping[tuple[str, int], str]  # the host that reads a partition, by topic and number of the partition
 
 
 async def group_members(client: AIOKafkaAdminClient, group: str) -> GroupMembers | None:

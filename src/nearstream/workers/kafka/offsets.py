@@ -29,15 +29,10 @@ _HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberI
 
 
 class CommitMetadata(NamedTuple):
-    """Metadata stored with a committed offset.
+    """Metadata stored with a committed offset."""
 
-    Attributes:
-        text: At most `METADATA_MAX_BYTES`.
-        keep_ms: For how long the broker keeps the offset with its metadata, in milliseconds.
-    """
-
-    text: str
-    keep_ms: int
+    text: str  # at most `METADATA_MAX_BYTES`
+    keep_ms: int  # for how long the broker keeps the offset with its metadata, in milliseconds
 
 
 async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:

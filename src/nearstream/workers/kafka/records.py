@@ -169,17 +169,11 @@ def as_record(record: FetchedRecord) -> ConsumerRecord:
 
 @dataclass
 class _Sending:
-    """A producer, and what is known of the broker.
+    """A producer, and what is known of the broker."""
 
-    Attributes:
-        client: The producer.
-        warns_at: Before this time of the loop there is no other warning, so many senders give one.
-        has_given_up: Whether some records were not confirmed in time.
-    """
-
-    client: AIOKafkaProducer
-    warns_at: float = 0.0
-    has_given_up: bool = False
+    client: AIOKafkaProducer  # the producer
+    warns_at: float = 0.0  # before this time of the loop there is no other warning, so many senders give one
+    has_given_up: bool = False  # whether some records were not confirmed in time
 
     def warn(self, count: int) -> None:
         """Say that records wait for the broker."""

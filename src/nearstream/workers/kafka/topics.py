@@ -27,23 +27,14 @@ _SET_ON_TOPIC = 1
 
 @dataclass(frozen=True)
 class TopicState:
-    """The state of one topic of the table on the broker.
+    """The state of one topic of the table on the broker."""
 
-    Attributes:
-        topic: The row of the table.
-        name: Name of the topic, with the deployment's prefix.
-        partitions: Number of partitions. 0: the topic is missing.
-        differences: What differs from the table, one text each.
-        fatal: Whether a worker must not start, because the topic is missing or the size limit is too small.
-        wrong: Topic settings that differ, with the value from the table.
-    """
-
-    topic: Topic
-    name: str
-    partitions: int
-    differences: tuple[str, ...]
-    fatal: bool
-    wrong: Mapping[str, str]
+    topic: Topic  # the row of the table
+    name: str  # name of the topic, with the deployment's prefix
+    partitions: int  # Number of partitions. 0: the topic is missing.
+    differences: tuple[str, ...]  # what differs from the table, one text each
+    fatal: bool  # whether a worker must not start, because the topic is missing or the size limit is too small
+    wrong: Mapping[str, str]  # topic settings that differ, with the value from the table
 
 
 async def topic_states(settings: Settings, wait_seconds: float, partitions: int | None = None) -> list[TopicState]:

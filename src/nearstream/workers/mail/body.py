@@ -46,17 +46,11 @@ _INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010)])
 
 
 class Body(NamedTuple):
-    """What was read of a message.
+    """What was read of a message."""
 
-    Attributes:
-        text: Its text.
-        unread: Its parts that are not in the text: attachments, pictures, what is encrypted.
-        degraded: What was incomplete.
-    """
-
-    text: str
-    unread: tuple[Part, ...]
-    degraded: frozenset[str]
+    text: str  # its text
+    unread: tuple[Part, ...]  # its parts that are not in the text: attachments, pictures, what is encrypted
+    degraded: frozenset[str]  # what was incomplete
 
 
 def read_body(raw: bytes, html: HtmlProcesses) -> Body:

@@ -56,25 +56,15 @@ _MAIN_TYPES = {*(kind.partition("/")[0] for kind in _ALONE.values()), "chemical"
 
 
 class Head(NamedTuple):
-    """What the header of a part says about its content.
+    """What the header of a part says about its content."""
 
-    Attributes:
-        kind: The media type in lower case, `text/plain` if none is declared, empty if it cannot be understood.
-        is_valid: The type is missing, or is written as it ought to be, and each line is one of a field.
-        boundary: Of a multipart: what separates its parts. Empty if it is not declared.
-        label: The declared charset, or an empty text.
-        encoding: `base64`, `quoted-printable`, `uuencode`, or empty for none.
-        is_attachment: It is not to be shown with the message.
-        is_named: It has the name of a file.
-    """
-
-    kind: str
-    is_valid: bool
-    boundary: bytes
-    label: str
-    encoding: str
-    is_attachment: bool
-    is_named: bool
+    kind: str  # the media type in lower case, `text/plain` if none is declared, empty if it cannot be understood
+    is_valid: bool  # the type is missing, or is written as it ought to be, and each line is one of a field
+    boundary: bytes  # Of a multipart: what separates its parts. Empty if it is not declared.
+    label: str  # the declared charset, or an empty text
+    encoding: str  # `base64`, `quoted-printable`, `uuencode`, or empty for none
+    is_attachment: bool  # it is not to be shown with the message
+    is_named: bool  # it has the name of a file
 
 
 def whole_lines(message: bytes) -> bytes:

@@ -69,19 +69,15 @@ _NOT_COUNTED = frozenset(
 
 @dataclass(frozen=True)
 class Mail:
-    """A message as a document, and what its headers say about it.
+    """A message as a document, and what its headers say about it."""
 
-    Attributes:
-        document: With `id` (the Message-ID, else derived), `text`, `observed_at`, `source`, the hashes of addresses,
-            and as labels a digest of its attachments and the hash of its sender's domain. It has a lineage only if
-            threads are read, because a reply is no state of the mail that it answers.
-        subject: The decoded Subject, which is not part of the text.
-        degraded: What was incomplete: `charset_replaced`, `content_unread` (it has few words of its own, and something
-            that is no text), `extraction_fallback`, `parse_fallback`, `structure_repaired`, `truncated`.
-    """
-
+    # With `id` (the Message-ID, else derived), `text`, `observed_at`, `source`, the hashes of addresses, and as labels
+    # a digest of its attachments and the hash of its sender's domain. It has a lineage only if threads are read,
+    # because a reply is no state of the mail that it answers.
     document: Document
-    subject: str
+    subject: str  # the decoded Subject, which is not part of the text
+    # What was incomplete: `charset_replaced`, `content_unread` (it has few words of its own, and something that is no
+    # text), `extraction_fallback`, `parse_fallback`, `structure_repaired`, `truncated`.
     degraded: tuple[str, ...]
 
 

@@ -85,21 +85,14 @@ Ask = Callable[[BytesIO], Awaitable[Answer | None]]
 
 @dataclass
 class Message:
-    """A message as far as it was received.
+    """A message as far as it was received."""
 
-    Attributes:
-        memory: What is left for it and others.
-        content: Its bytes, as they are on the wire.
-        forged: The names of headers of our name that it came with, in their order.
-        size: Bytes in `content`.
-        is_whole: Whether all of it was kept, because it was not too large.
-    """
-
-    memory: Memory
-    content: BytesIO = field(default_factory=BytesIO)
-    size: int = 0
+    memory: Memory  # what is left for it and others
+    content: BytesIO = field(default_factory=BytesIO)  # its bytes, as they are on the wire
+    size: int = 0  # bytes in `content`
+    # The names of headers of our name that it came with, in their order.
     forged: list[bytes] = field(default_factory=list)
-    is_whole: bool = True
+    is_whole: bool = True  # whether all of it was kept, because it was not too large
 
     def add_header(self, header: packets.Header) -> None:
         """Add a header, unless it has our name."""
@@ -126,17 +119,11 @@ class Message:
 
 @dataclass
 class Milter:
-    """The filter.
+    """The filter."""
 
-    Attributes:
-        ask: Asks about a message.
-        memory: What is left for messages.
-        tasks: A task for each connection.
-    """
-
-    ask: Ask
-    memory: Memory = field(default_factory=Memory)
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    ask: Ask  # asks about a message
+    memory: Memory = field(default_factory=Memory)  # what is left for messages
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)  # a task for each connection
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a mail server until one of both leaves, unless there are too many connections."""

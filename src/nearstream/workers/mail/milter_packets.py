@@ -52,15 +52,10 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Header:
-    """A header of a message.
+    """A header of a message."""
 
-    Attributes:
-        name: As it was sent.
-        value: With the white space before it. Lines of a folded value end with a line feed.
-    """
-
-    name: bytes
-    value: bytes
+    name: bytes  # as it was sent
+    value: bytes  # With the white space before it. Lines of a folded value end with a line feed.
 
 
 def packet(kind: bytes, data: bytes = b"") -> bytes:

@@ -27,29 +27,19 @@ _GUESSES = tuple(
 
 
 class Part(NamedTuple):
-    """A part of a message.
+    """A part of a message."""
 
-    Attributes:
-        head: What its header says, or what is known better.
-        content: Its bytes as they were sent. Empty if it has parts.
-        parts: The parts of a multipart. A message within a message is its only part.
-    """
-
-    head: Head
-    content: bytes = b""
-    parts: tuple["Part", ...] = ()
+    head: Head  # what its header says, or what is known better
+    content: bytes = b""  # Its bytes as they were sent. Empty if it has parts.
+    parts: tuple["Part", ...] = ()  # The parts of a multipart. A message within a message is its only part.
 
 
 class Structure(NamedTuple):
-    """What a message consists of.
+    """What a message consists of."""
 
-    Attributes:
-        root: The message.
-        degraded: What was wrong with it: `structure_repaired`, `parse_fallback` (below 100 levels, and behind a header
-            of more than 256 KiB, all is text), `truncated` (there are more parts than are read).
-    """
-
-    root: Part
+    root: Part  # the message
+    # What was wrong with it: `structure_repaired`, `parse_fallback` (below 100 levels, and behind a header of more than
+    # 256 KiB, all is text), `truncated` (there are more parts than are read).
     degraded: frozenset[str]
 
 

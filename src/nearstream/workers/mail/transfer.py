@@ -33,15 +33,10 @@ class UnsoundError(Exception):
 
 
 class Transferred(NamedTuple):
-    """Decoded bytes.
+    """Decoded bytes."""
 
-    Attributes:
-        content: The bytes.
-        is_repaired: They were not encoded as their encoding asks for.
-    """
-
-    content: bytes
-    is_repaired: bool = False
+    content: bytes  # the bytes
+    is_repaired: bool = False  # they were not encoded as their encoding asks for
 
 
 def decode_transfer(content: bytes, encoding: str) -> Transferred:

@@ -22,35 +22,21 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Health:
-    """Plain values that any thread may read without a lock.
+    """Plain values that any thread may read without a lock."""
 
-    Attributes:
-        outages: Number of agents that are waiting for a service now.
-        cause: The error that the last of these agents is waiting out.
-        away: The error of the service that does not answer the probe. Empty: all services answer.
-        caught_up: Number of batches delivered again because the index had lost them.
-        in_work: A token for each batch that is decided and delivered now.
-        refused: Why this worker must not go on. Empty: it may.
-        halted: Why the worker consumes nothing more. Empty: it consumes.
-        ticked: When the event loop last ran, in monotonic seconds. None: it has not started.
-        assigned: Topic and number of each partition assigned to this worker. None: no assignment yet.
-        lags: Lag of the group's partitions, as last read from the broker.
-        is_leaving: Whether this worker is being stopped on purpose.
-        has_left: Set once others know that. None: nothing is said to others.
-    """
-
-    outages: int = 0
-    cause: str = ""
-    away: str = ""
-    caught_up: int = 0
-    in_work: frozenset[object] = frozenset()
-    refused: str = ""
-    halted: str = ""
-    ticked: float | None = None
+    outages: int = 0  # number of agents that are waiting for a service now
+    cause: str = ""  # the error that the last of these agents is waiting out
+    away: str = ""  # The error of the service that does not answer the probe. Empty: all services answer.
+    caught_up: int = 0  # number of batches delivered again because the index had lost them
+    in_work: frozenset[object] = frozenset()  # a token for each batch that is decided and delivered now
+    refused: str = ""  # Why this worker must not go on. Empty: it may.
+    halted: str = ""  # Why the worker consumes nothing more. Empty: it consumes.
+    ticked: float | None = None  # When the event loop last ran, in monotonic seconds. None: it has not started.
+    # Topic and number of each partition assigned to this worker. None: no assignment yet.
     assigned: frozenset[tuple[str, int]] | None = None
-    lags: tuple[PartitionLag, ...] = ()
-    is_leaving: bool = False
-    has_left: threading.Event | None = None
+    lags: tuple[PartitionLag, ...] = ()  # lag of the group's partitions, as last read from the broker
+    is_leaving: bool = False  # whether this worker is being stopped on purpose
+    has_left: threading.Event | None = None  # Set once others know that. None: nothing is said to others.
     _began: float = field(default=0.0, repr=False)
 
     @property

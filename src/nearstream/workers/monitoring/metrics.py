@@ -189,17 +189,11 @@ def timed(stage: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class WorkerMetrics(Collector):
-    """Metrics that are read from a worker at each scrape.
+    """Metrics that are read from a worker at each scrape."""
 
-    Attributes:
-        health: State of the worker.
-        counts: Counts of its matcher. None: the worker has no matcher.
-        build: Labels of `nearstream_build_info`.
-    """
-
-    health: Health
-    counts: MatchCounts | None
-    build: Mapping[str, str]
+    health: Health  # state of the worker
+    counts: MatchCounts | None  # Counts of its matcher. None: the worker has no matcher.
+    build: Mapping[str, str]  # labels of `nearstream_build_info`
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, as prometheus-client requires."""

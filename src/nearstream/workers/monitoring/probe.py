@@ -33,15 +33,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Saying:
-    """How a worker lets others know how it does.
+    """How a worker lets others know how it does."""
 
-    Attributes:
-        say: Says its state. It is called again and again.
-        forget: Says that it is stopped.
-    """
-
-    say: Say
-    forget: Callable[[], Awaitable[None]]
+    say: Say  # Says its state. It is called again and again.
+    forget: Callable[[], Awaitable[None]]  # says that it is stopped
 
 
 def start_probe(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_topic: str, saying: Saying) -> None:

@@ -34,16 +34,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WatchdogRule:
-    """A limit on how long a state may stay unchanged.
+    """A limit on how long a state may stay unchanged."""
 
-    Attributes:
-        trouble: What is wrong if a state stays unchanged for longer.
-        seconds: How long a state may stay unchanged.
-        states: Returns the states to watch, each timed by itself. While it returns none, the rule is suspended.
-    """
-
-    trouble: str
-    seconds: float
+    trouble: str  # what is wrong if a state stays unchanged for longer
+    seconds: float  # how long a state may stay unchanged
+    # Returns the states to watch, each timed by itself. While it returns none, the rule is suspended.
     states: Callable[[], Iterable[Hashable]]
 
 

@@ -43,13 +43,10 @@ class TooManySpansError(Exception):
 
 @dataclass(frozen=True)
 class Replayed:
-    """Offsets of the dead letters that replays have decided.
+    """Offsets of the dead letters that replays have decided."""
 
-    Attributes:
-        spans: Spans of each reason that was asked for, or of `ALL_REASONS`, ordered and disjoint. A span is the first
-            offset and the offset after the last.
-    """
-
+    # Spans of each reason that was asked for, or of `ALL_REASONS`, ordered and disjoint. A span is the first offset and
+    # the offset after the last.
     spans: Mapping[str, tuple[Span, ...]]
 
     def covers(self, reason: str, offset: int) -> bool:
@@ -150,21 +147,14 @@ class RecentIds:
 
 @dataclass
 class ReasonCount:
-    """The dead letters of one reason.
+    """The dead letters of one reason."""
 
-    Attributes:
-        count: How many there are.
-        oldest_ms: When the first one was written.
-        newest_ms: When the last one was written.
-        newest: The last refused records, newest first, each with the time of its dead letter.
-        replayed: How many a replay has decided. None: unknown.
-    """
-
-    count: int = 0
-    oldest_ms: int = 0
-    newest_ms: int = 0
+    count: int = 0  # how many there are
+    oldest_ms: int = 0  # when the first one was written
+    newest_ms: int = 0  # when the last one was written
+    # The last refused records, newest first, each with the time of its dead letter.
     newest: list[tuple[int, ConsumerRecord]] = field(default_factory=list)
-    replayed: int | None = None
+    replayed: int | None = None  # How many a replay has decided. None: unknown.
 
     def add(self, written_ms: int, refused: ConsumerRecord, replayed: bool | None) -> None:
         """Count a dead letter and remember the position of its refused record.

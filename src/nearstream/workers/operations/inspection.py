@@ -42,24 +42,15 @@ class DocumentStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Inspected:
-    """What is known of a document.
+    """What is known of a document."""
 
-    Attributes:
-        document_key: `<collection>/<id>`.
-        status: Its status.
-        reason: What the status follows from. Empty for a live document whose buckets are known.
-        scheme: Name of the scheme of the index.
-        states: Those that the index holds, the newest first.
-        buckets: Its buckets, if its keys are known.
-        signature: The whole signature of its current state, as `signatures` has it. None: its record is gone.
-    """
-
-    document_key: str
-    status: DocumentStatus
-    reason: str
-    scheme: str
-    states: tuple[StateFacts, ...] = ()
-    buckets: tuple[BucketFacts, ...] = ()
+    document_key: str  # `<collection>/<id>`
+    status: DocumentStatus  # its status
+    reason: str  # What the status follows from. Empty for a live document whose buckets are known.
+    scheme: str  # name of the scheme of the index
+    states: tuple[StateFacts, ...] = ()  # those that the index holds, the newest first
+    buckets: tuple[BucketFacts, ...] = ()  # its buckets, if its keys are known
+    # The whole signature of its current state, as `signatures` has it. None: its record is gone.
     signature: Signature | None = None
 
 

@@ -43,19 +43,12 @@ _NAMED = 5  # schemes that a message names
 
 @dataclass
 class Rebuilt:
-    """The number of records by outcome.
+    """The number of records by outcome."""
 
-    Attributes:
-        admitted: Documents.
-        removed: Removals.
-        skipped: Records that are unreadable, have another scheme, or got a dead letter.
-        labels: Labels, given or taken back.
-    """
-
-    admitted: int = 0
-    removed: int = 0
-    skipped: int = 0
-    labels: int = 0
+    admitted: int = 0  # documents
+    removed: int = 0  # removals
+    skipped: int = 0  # records that are unreadable, have another scheme, or got a dead letter
+    labels: int = 0  # labels, given or taken back
 
     def count(self, arrival: Arrival | None) -> None:
         """Count a record, and None for one that was skipped."""
@@ -71,27 +64,16 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class _Rebuild:
-    """A rebuild in progress.
+    """A rebuild in progress."""
 
-    Attributes:
-        rebuild: The index with its lease.
-        deployment: The deployment whose signatures are read.
-        families: The families that were known before.
-        matcher: Matches the signatures.
-        progress: Counts the records.
-        wait_seconds: Longest wait for a broker.
-        is_again: It was interrupted before, so that its next records may have been matched in part.
-        rebuilt: The number of further records by outcome.
-    """
-
-    rebuild: IndexRebuild
-    deployment: Deployment
-    families: FormerFamilies
-    matcher: Matcher
-    progress: Progress
-    wait_seconds: float
-    is_again: bool
-    rebuilt: Rebuilt = field(default_factory=Rebuilt)
+    rebuild: IndexRebuild  # the index with its lease
+    deployment: Deployment  # the deployment whose signatures are read
+    families: FormerFamilies  # the families that were known before
+    matcher: Matcher  # matches the signatures
+    progress: Progress  # counts the records
+    wait_seconds: float  # longest wait for a broker
+    is_again: bool  # it was interrupted before, so that its next records may have been matched in part
+    rebuilt: Rebuilt = field(default_factory=Rebuilt)  # the number of further records by outcome
 
     async def admit(self, records: list[ConsumerRecord], now_ms: int) -> None:
         """Match a batch, and note that it is done.

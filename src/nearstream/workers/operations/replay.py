@@ -61,17 +61,11 @@ class NotSentError(Exception):
 
 @dataclass
 class Resigner:
-    """Replaces signatures of other schemes.
+    """Replaces signatures of other schemes."""
 
-    Attributes:
-        deployment: The deployment whose scheme is wanted.
-        client: Reads the documents.
-        wait_seconds: How long to wait for Kafka, and for Redis.
-    """
-
-    deployment: Deployment
-    client: AIOKafkaConsumer
-    wait_seconds: float
+    deployment: Deployment  # the deployment whose scheme is wanted
+    client: AIOKafkaConsumer  # reads the documents
+    wait_seconds: float  # how long to wait for Kafka, and for Redis
     _signer: "Signer | None" = field(default=None, init=False)
     _pages: "PageReader | None" = field(default=None, init=False)
 
@@ -133,15 +127,10 @@ class Resigner:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which dead letters to replay.
+    """Which dead letters to replay."""
 
-    Attributes:
-        reason: Only dead letters of this reason. Empty: of all reasons.
-        since_ms: Only dead letters written at this time or later.
-    """
-
-    reason: str
-    since_ms: int
+    reason: str  # Only dead letters of this reason. Empty: of all reasons.
+    since_ms: int  # only dead letters written at this time or later
 
 
 @dataclass

@@ -36,18 +36,12 @@ BATCH = 500
 
 @dataclass
 class Produced:
-    """The number of documents sent, and of files and documents refused.
+    """The number of documents sent, and of files and documents refused."""
 
-    Attributes:
-        sent: Documents sent.
-        refused: Files and documents refused.
-        incomplete: Documents that were read in part, by reason.
-        passed_over: Records of WARC files that hold no page to send, by reason.
-    """
-
-    sent: int = 0
-    refused: int = 0
-    incomplete: Counter[str] = field(default_factory=Counter)
+    sent: int = 0  # documents sent
+    refused: int = 0  # files and documents refused
+    incomplete: Counter[str] = field(default_factory=Counter)  # documents that were read in part, by reason
+    # Records of WARC files that hold no page to send, by reason.
     passed_over: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, source: str, reason: str) -> None:
@@ -130,15 +124,10 @@ def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced
 
 @dataclass(frozen=True)
 class Removed:
-    """A document whose removal was sent.
+    """A document whose removal was sent."""
 
-    Attributes:
-        document_key: `<collection>/<id>`.
-        status: Its status when the removal was sent: live, expired, or unknown to the index.
-    """
-
-    document_key: str
-    status: DocumentStatus
+    document_key: str  # `<collection>/<id>`
+    status: DocumentStatus  # its status when the removal was sent: live, expired, or unknown to the index
 
 
 async def remove_documents(
@@ -169,32 +158,21 @@ async def _status(index: RedisIndex, key: str) -> DocumentStatus:
 
 
 class Target(NamedTuple):
-    """A document to be labelled.
+    """A document to be labelled."""
 
-    Attributes:
-        collection: Its collection.
-        document_id: Its id.
-        signature: Its signature, with which one is labelled that the index does not have. None: only its id is known.
-    """
-
-    collection: str
-    document_id: str
+    collection: str  # its collection
+    document_id: str  # its id
+    # Its signature, with which one is labelled that the index does not have. None: only its id is known.
     signature: Signature | None = None
 
 
 class Labelled(NamedTuple):
-    """What became of a document to be labelled.
+    """What became of a document to be labelled."""
 
-    Attributes:
-        document_id: Its id.
-        is_sent: Whether its label was sent.
-        is_new: Its signature was sent before, because the index did not have it.
-        known: Of one that is unknown: another way to write its id, which the index knows. None: it knows none.
-    """
-
-    document_id: str
-    is_sent: bool
-    is_new: bool = False
+    document_id: str  # its id
+    is_sent: bool  # whether its label was sent
+    is_new: bool = False  # its signature was sent before, because the index did not have it
+    # Of one that is unknown: another way to write its id, which the index knows. None: it knows none.
     known: str | None = None
 
 

@@ -35,19 +35,12 @@ _BROKEN = frozenset({"parse_fallback", "truncated"})
 
 
 class Signed(NamedTuple):
-    """A signature.
+    """A signature."""
 
-    Attributes:
-        source: File and line of the document or of the signature, for messages.
-        signature: The signature, of a text with words.
-        degraded: What was incomplete about reading the document.
-        text: The text, empty if the signature came without one.
-    """
-
-    source: str
-    signature: Signature
-    degraded: tuple[str, ...] = ()
-    text: str = ""
+    source: str  # file and line of the document or of the signature, for messages
+    signature: Signature  # the signature, of a text with words
+    degraded: tuple[str, ...] = ()  # what was incomplete about reading the document
+    text: str = ""  # the text, empty if the signature came without one
 
 
 def sign_files(deployment: Deployment, paths: Iterable[str]) -> Iterator[Signed | Refused]:
@@ -191,21 +184,14 @@ def report(source: str, degraded: Iterable[str], incomplete: Counter[str]) -> No
 
 
 class Checked(NamedTuple):
-    """The answer about one document.
+    """The answer about one document."""
 
-    Attributes:
-        source: File and line, for messages.
-        document_id: The id of the document.
-        answer: What it is to the documents of the index.
-        text: The text of the document, empty if only its signature is known.
-        novelty: What is new in it beside the documents of its collection and of references, with places in the text.
-            None: the scheme has no LD signatures.
-    """
-
-    source: str
-    document_id: str
-    answer: CheckAnswer
-    text: str
+    source: str  # file and line, for messages
+    document_id: str  # the id of the document
+    answer: CheckAnswer  # what it is to the documents of the index
+    text: str  # the text of the document, empty if only its signature is known
+    # What is new in it beside the documents of its collection and of references, with places in the text. None: the
+    # scheme has no LD signatures.
     novelty: Novelty | None = None
 
 

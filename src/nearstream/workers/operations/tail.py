@@ -17,15 +17,10 @@ from nearstream.workers.kafka import records as kafka_records
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Which verdicts and events to show. A record that is neither passes the empty filter only.
+    """Which verdicts and events to show. A record that is neither passes the empty filter only."""
 
-    Attributes:
-        types: Types of events, as in their JSON: also `verdict`. Empty: all.
-        collection: The collection of the documents. Empty: all.
-    """
-
-    types: frozenset[str] = frozenset()
-    collection: str = ""
+    types: frozenset[str] = frozenset()  # Types of events, as in their JSON: also `verdict`. Empty: all.
+    collection: str = ""  # The collection of the documents. Empty: all.
 
     def passes(self, event: Event | None) -> bool:
         """Return whether an event is shown, or a record that is no event (None)."""
@@ -36,15 +31,10 @@ class EventFilter:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A record of an event topic.
+    """A record of an event topic."""
 
-    Attributes:
-        record: The record.
-        event: Its verdict or event. None: the record holds neither in a form of this release.
-    """
-
-    record: ConsumerRecord
-    event: Event | None
+    record: ConsumerRecord  # the record
+    event: Event | None  # Its verdict or event. None: the record holds neither in a form of this release.
 
     @property
     def detected_at(self) -> datetime | None:

@@ -125,20 +125,13 @@ class Progress:
     """A progress line on stderr for a long operation.
 
     On a terminal it is rewritten, at most five times a second. Elsewhere there is a new line every 10 s.
-
-    Attributes:
-        what: What is done, in the past tense.
-        total: Number of items. 0: not known.
-        quiet: Write nothing.
-        stream: Where the line is written.
-        done: Number of items done so far.
     """
 
-    what: str
-    total: int = 0
-    quiet: bool = False
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    done: int = 0
+    what: str  # what is done, in the past tense
+    total: int = 0  # Number of items. 0: not known.
+    quiet: bool = False  # write nothing
+    stream: TextIO = field(default_factory=lambda: sys.stderr)  # where the line is written
+    done: int = 0  # number of items done so far
     _began: float = field(default_factory=time.monotonic)
     _written: float = field(default_factory=time.monotonic)
 

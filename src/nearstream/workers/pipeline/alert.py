@@ -75,14 +75,11 @@ async def _no_suspension(_collection: str, _family: str, _document: str) -> None
 
 @dataclass(frozen=True)
 class LabelWatch:
-    """What alerting knows of labels, and does about them.
+    """What alerting knows of labels, and does about them."""
 
-    Attributes:
-        growth: Returns how fast the labelled family of a document grows, None without a label.
-        suspend: Suspends the labels of a family, of this collection, with the id of one of its documents.
-    """
-
+    # Returns how fast the labelled family of a document grows, None without a label.
     growth: Callable[[str], Coroutine[None, None, LabelledGrowth | None]] = _no_growth
+    # Suspends the labels of a family, of this collection, with the id of one of its documents.
     suspend: Callable[[str, str, str], Coroutine[None, None, None]] = _no_suspension
 
 
@@ -92,26 +89,17 @@ class Alerting:
 
     What is counted is stored before an alert is sent. A batch that is tried again finds it, and sends the alert again
     as it was.
-
-    Attributes:
-        rules: The rules, at most one of each name.
-        store: What they have counted.
-        topic: Where alerts are sent.
-        scheme: Name of the scheme of the deployment.
-        dead_letters: Writes the refused records.
-        labels: Labels of families.
-        silences: What persons have said about alerts. Metrics leave out what is silent for a time.
-        notify: Called with the alerts that were sent. It must not wait.
     """
 
-    rules: Sequence[Rule]
-    store: Tallies
-    topic: str
-    scheme: str
-    dead_letters: DeadLetterWriter
-    labels: LabelWatch = field(default_factory=LabelWatch)
+    rules: Sequence[Rule]  # the rules, at most one of each name
+    store: Tallies  # what they have counted
+    topic: str  # where alerts are sent
+    scheme: str  # name of the scheme of the deployment
+    dead_letters: DeadLetterWriter  # writes the refused records
+    labels: LabelWatch = field(default_factory=LabelWatch)  # labels of families
+    # What persons have said about alerts. Metrics leave out what is silent for a time.
     silences: Silences = field(default_factory=Silences)
-    notify: Callable[[Sequence[Alert]], None] = _nobody
+    notify: Callable[[Sequence[Alert]], None] = _nobody  # Called with the alerts that were sent. It must not wait.
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the alerts that verdicts cause, and dead letters for what cannot be read.

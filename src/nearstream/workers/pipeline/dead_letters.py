@@ -74,17 +74,11 @@ class DeadLetterLog:
 
 @dataclass(frozen=True)
 class DeadLetterWriter:
-    """Makes and logs dead letters.
+    """Makes and logs dead letters."""
 
-    Attributes:
-        topic: Where they are sent.
-        worker: Who refused the record: `nearstream/<version> <role>`.
-        payload: How much of the refused record they keep.
-    """
-
-    topic: str
-    worker: str
-    payload: Payload
+    topic: str  # where they are sent
+    worker: str  # Who refused the record: `nearstream/<version> <role>`.
+    payload: Payload  # how much of the refused record they keep
     log: DeadLetterLog = field(default_factory=DeadLetterLog, compare=False)
 
     def write(self, dead_letter: DeadLetter) -> ProducerRecord:
@@ -127,26 +121,18 @@ class DeadLetterLimit:
     """Limits on dead letters.
 
     Beyond them the deployment must be at fault, not the records.
-
-    Attributes:
-        max_consecutive: Dead letters in a row. 0: no limit.
-        max_ratio: Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
     """
 
-    max_consecutive: int
-    max_ratio: float
+    max_consecutive: int  # Dead letters in a row. 0: no limit.
+    max_ratio: float  # Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
 
 
 @dataclass
 class DeadLetterWindow:
-    """The last records of one topic, and which of them were refused.
+    """The last records of one topic, and which of them were refused."""
 
-    Attributes:
-        limit: The limits that it checks.
-        judging: Held while a batch is judged, and without end by a worker that halts.
-    """
-
-    limit: DeadLetterLimit
+    limit: DeadLetterLimit  # the limits that it checks
+    # Held while a batch is judged, and without end by a worker that halts.
     judging: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
     _refused: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW_RECORDS))
     _consecutive: int = 0

@@ -30,16 +30,11 @@ class Deciding:
 
     A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is. What is
     known of a frame is stored before that, so a fetch whose worker ends between the two is learned from twice.
-
-    Attributes:
-        decider: Makes the decisions.
-        topic: Where decisions are sent.
-        dead_letters: Writes the refused records.
     """
 
-    decider: Decider
-    topic: str
-    dead_letters: DeadLetterWriter
+    decider: Decider  # makes the decisions
+    topic: str  # where decisions are sent
+    dead_letters: DeadLetterWriter  # writes the refused records
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the decisions after each verdict, a null value for a removed lineage, or a dead letter.

@@ -40,21 +40,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Delivery:
-    """The loop that all agents of one worker run.
+    """The loop that all agents of one worker run."""
 
-    Attributes:
-        app: The Faust app, for its consumer and producer.
-        health: Where outages and a halt are recorded.
-        limit: The dead-letter limit beyond which the worker halts.
-        retry_policy: How long an outage is waited out.
-        trace: Notes when a batch was decided and delivered.
-    """
-
-    app: faust.App
-    health: Health
-    limit: DeadLetterLimit
-    retry_policy: RetryPolicy
-    trace: Trace = no_trace
+    app: faust.App  # the Faust app, for its consumer and producer
+    health: Health  # where outages and a halt are recorded
+    limit: DeadLetterLimit  # the dead-letter limit beyond which the worker halts
+    retry_policy: RetryPolicy  # how long an outage is waited out
+    trace: Trace = no_trace  # notes when a batch was decided and delivered
 
     @property
     def _consumer(self) -> BatchConsumer:

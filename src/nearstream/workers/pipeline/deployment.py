@@ -31,22 +31,14 @@ class Deployment:
     """The settings of a deployment with the values computed from them.
 
     It is made once at start.
-
-    Attributes:
-        settings: The settings that everything else was made from.
-        key: The hash key. Without a secret in the settings it is the public key.
-        scheme: The preset.
-        document_limits: Limits of a document.
-        index_limits: Limits of the index.
-        thresholds: Limits of the relations.
     """
 
-    settings: Settings
-    key: HashKey
-    scheme: Scheme
-    document_limits: DocumentLimits
-    index_limits: IndexLimits
-    thresholds: Thresholds = DEFAULT_THRESHOLDS
+    settings: Settings  # the settings that everything else was made from
+    key: HashKey  # The hash key. Without a secret in the settings it is the public key.
+    scheme: Scheme  # the preset
+    document_limits: DocumentLimits  # limits of a document
+    index_limits: IndexLimits  # limits of the index
+    thresholds: Thresholds = DEFAULT_THRESHOLDS  # limits of the relations
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

@@ -142,16 +142,11 @@ BUSY_SECONDS = 1.0  # since records were last handed out
 
 @dataclass
 class Claims:
-    """The partitions of a topic whose records are in work.
+    """The partitions of a topic whose records are in work."""
 
-    Attributes:
-        partitions: These partitions. No other batch gets records of them.
-        released: Set when some are free again.
-        taking: Held by the one who takes a batch, because two fetches could return records of one partition.
-    """
-
-    partitions: set[TP] = field(default_factory=set)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
+    partitions: set[TP] = field(default_factory=set)  # These partitions. No other batch gets records of them.
+    released: asyncio.Event = field(default_factory=asyncio.Event)  # set when some are free again
+    # Held by the one who takes a batch, because two fetches could return records of one partition.
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def wait(self, seconds: float) -> None:

@@ -30,27 +30,17 @@ def as_it_is(document: Document) -> Document:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one record.
+    """The result of one record."""
 
-    Attributes:
-        source: File and line of the record, for messages.
-        events: Its events.
-        verdict: What its document is to those before it. None: it holds no document, or an empty text.
-        refusal: Why it was refused. Empty: it was not.
-        is_empty: Whether it is a document without words, which has no relations.
-        degraded: What was incomplete about reading its document.
-        page: What else was read of the page that it was.
-        text: The text of its document.
-    """
-
-    source: str
-    events: tuple[PairEvent | Retraction, ...] = ()
+    source: str  # file and line of the record, for messages
+    events: tuple[PairEvent | Retraction, ...] = ()  # its events
+    # What its document is to those before it. None: it holds no document, or an empty text.
     verdict: DocumentVerdict | None = None
-    refusal: str = ""
-    is_empty: bool = False
-    degraded: tuple[str, ...] = ()
-    page: PageFacts = field(default_factory=PageFacts)
-    text: str = ""
+    refusal: str = ""  # Why it was refused. Empty: it was not.
+    is_empty: bool = False  # whether it is a document without words, which has no relations
+    degraded: tuple[str, ...] = ()  # what was incomplete about reading its document
+    page: PageFacts = field(default_factory=PageFacts)  # what else was read of the page that it was
+    text: str = ""  # the text of its document
 
 
 @dataclass(frozen=True)

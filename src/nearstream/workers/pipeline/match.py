@@ -52,43 +52,30 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class SignatureTopic:
-    """What matching needs from the topic that it reads.
+    """What matching needs from the topic that it reads."""
 
-    Attributes:
-        committed: Returns the group's committed offset of each of these partitions, -1 where it never committed.
-        read_range: Yields the records of a partition from one offset up to another, which is not included.
-    """
-
+    # Returns the group's committed offset of each of these partitions, -1 where it never committed.
     committed: Callable[[Iterable[int]], Awaitable[dict[int, int]]]
+    # Yields the records of a partition from one offset up to another, which is not included.
     read_range: Callable[[int, int, int], AsyncGenerator[ConsumerRecord]]
 
 
 @dataclass
 class Matching:
-    """Turns records of `signatures` into verdicts and events, and implements `Recovery`.
+    """Turns records of `signatures` into verdicts and events, and implements `Recovery`."""
 
-    Attributes:
-        matcher: Matches the signatures.
-        scheme: The scheme that signatures must have.
-        limits: Limits of a document.
-        topic_prefix: Goes before the name of each event topic.
-        dead_letters: Writes the refused records.
-        topic: The topic of the signatures.
-        checkpoints: Returns the offset of each partition up to which the index knows that everything is done.
-        cover: Tells the index that everything up to these positions is done.
-        verdicts: Kinds of verdicts that are sent.
-        family_of: Returns the family of a document, None if the index does not have the document.
-    """
-
-    matcher: Matcher
-    scheme: Scheme
-    limits: DocumentLimits
-    topic_prefix: str
-    dead_letters: DeadLetterWriter
-    topic: SignatureTopic
+    matcher: Matcher  # matches the signatures
+    scheme: Scheme  # the scheme that signatures must have
+    limits: DocumentLimits  # limits of a document
+    topic_prefix: str  # goes before the name of each event topic
+    dead_letters: DeadLetterWriter  # writes the refused records
+    topic: SignatureTopic  # the topic of the signatures
+    # Returns the offset of each partition up to which the index knows that everything is done.
     checkpoints: Callable[[], Awaitable[dict[int, int]]]
+    # Tells the index that everything up to these positions is done.
     cover: Callable[[Sequence[Position]], Awaitable[None]]
-    verdicts: frozenset[str]
+    verdicts: frozenset[str]  # kinds of verdicts that are sent
+    # Returns the family of a document, None if the index does not have the document.
     family_of: Callable[[str], Awaitable[FamilyFacts | None]]
     _pause: Pause = field(default_factory=cooperative_yield)
     _covered: dict[int, int] = field(default_factory=dict)  # last offset of each partition that is done

@@ -28,15 +28,10 @@ class OutageTooLongError(Exception):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long an outage is waited out.
+    """How long an outage is waited out."""
 
-    Attributes:
-        health: Where each outage is recorded.
-        seconds: Longest outage until the worker gives up. 0: it never gives up.
-    """
-
-    health: Health
-    seconds: float
+    health: Health  # where each outage is recorded
+    seconds: float  # Longest outage until the worker gives up. 0: it never gives up.
 
     async def call(self, stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
         """Return the result of `action`, retried until Kafka and the index answer.

@@ -33,21 +33,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Signing:
-    """Turns records of `documents` into records of `signatures`.
+    """Turns records of `documents` into records of `signatures`."""
 
-    Attributes:
-        signer: Signs the documents.
-        limits: Limits of a document.
-        topic: Where signatures are sent.
-        dead_letters: Writes the refused records.
-        pages: Turns HTML into text.
-    """
-
-    signer: Signer
-    limits: DocumentLimits
-    topic: str
-    dead_letters: DeadLetterWriter
-    pages: PageReader = field(default_factory=PageReader)
+    signer: Signer  # signs the documents
+    limits: DocumentLimits  # limits of a document
+    topic: str  # where signatures are sent
+    dead_letters: DeadLetterWriter  # writes the refused records
+    pages: PageReader = field(default_factory=PageReader)  # turns HTML into text
     _pause: Callable[[], Awaitable[None]] = field(default_factory=cooperative_yield, compare=False)
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:

@@ -19,17 +19,11 @@ CountBatch = Callable[[Sequence[ConsumerRecord], Sequence[ProducerRecord]], None
 
 
 class Lost(NamedTuple):
-    """A range of records whose admission the index has lost.
+    """A range of records whose admission the index has lost."""
 
-    Attributes:
-        partition: Partition of the topic that is matched.
-        checkpoint: Last offset that the index knows. -1: none.
-        end: Offset after the last one that is lost.
-    """
-
-    partition: int
-    checkpoint: int
-    end: int
+    partition: int  # partition of the topic that is matched
+    checkpoint: int  # last offset that the index knows. -1: none
+    end: int  # offset after the last one that is lost
 
 
 class Recovery(Protocol):
@@ -90,23 +84,14 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Step:
-    """What an agent does with a batch.
+    """What an agent does with a batch."""
 
-    Attributes:
-        name: Label of its processing time in the metrics.
-        batch: Maximum number of records in a batch.
-        decide: Returns the records to send for a batch. After an outage it is called again.
-        count: Called once for each batch, after everything is delivered.
-        recovery: Restores what the index lost. None: the step uses no index.
-        lanes: How many batches may be in work at a time.
-    """
-
-    name: str
-    batch: int
-    decide: Decide
-    count: CountBatch
-    recovery: Recovery | None = None
-    lanes: Lanes = field(default_factory=Lanes, compare=False)
+    name: str  # label of its processing time in the metrics
+    batch: int  # maximum number of records in a batch
+    decide: Decide  # Returns the records to send for a batch. After an outage it is called again.
+    count: CountBatch  # called once for each batch, after everything is delivered
+    recovery: Recovery | None = None  # Restores what the index lost. None: the step uses no index.
+    lanes: Lanes = field(default_factory=Lanes, compare=False)  # how many batches may be in work at a time
 
 
 async def patience(waits: Sequence[tuple[int, bool]]) -> list[bool]:

@@ -48,15 +48,10 @@ _FIELDS = frozenset(Document.__struct_fields__)
 
 @dataclass(frozen=True)
 class UnsentFile:
-    """A file with one document as JSON on each line.
+    """A file with one document as JSON on each line."""
 
-    Attributes:
-        path: Its path. It is made with the first page.
-        max_bytes: The most bytes that it may have.
-    """
-
-    path: Path
-    max_bytes: int = FILE_MAX_BYTES
+    path: Path  # Its path. It is made with the first page.
+    max_bytes: int = FILE_MAX_BYTES  # the most bytes that it may have
 
     def add(self, fields: dict[str, Any]) -> bool:
         """Add the fields of a document. Return whether there was room for it.
@@ -74,26 +69,16 @@ class UnsentFile:
 
 @dataclass
 class PageItem:
-    """A page that a spider yields. Its bytes are left out where Scrapy logs it.
+    """A page that a spider yields. Its bytes are left out where Scrapy logs it."""
 
-    Attributes:
-        url: What it is found under.
-        raw: Its bytes.
-        content_type: As the server sent it.
-        observed_at: When it was fetched.
-        id: Its own URL, if another one redirects to it.
-        lineage: The lineage of the page, if another URL redirects to it.
-        collection: The tenant. None: the default one.
-        nearstream: What the page is to those that the index knows, if `CRAWL_VERDICTS` asks for it.
-    """
-
-    url: str
-    raw: bytes = field(repr=False)
-    content_type: str
-    observed_at: str
-    id: str | None = None
-    lineage: str | None = None
-    collection: str | None = None
+    url: str  # what it is found under
+    raw: bytes = field(repr=False)  # its bytes
+    content_type: str  # as the server sent it
+    observed_at: str  # when it was fetched
+    id: str | None = None  # its own URL, if another one redirects to it
+    lineage: str | None = None  # the lineage of the page, if another URL redirects to it
+    collection: str | None = None  # The tenant. None: the default one.
+    # What the page is to those that the index knows, if `CRAWL_VERDICTS` asks for it.
     nearstream: dict[str, Any] | None = field(default=None, repr=False)
 
 

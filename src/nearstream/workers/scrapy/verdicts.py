@@ -21,15 +21,10 @@ FIELD = "nearstream"  # of an item
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Asks what pages are to those that the index knows, before they are sent.
+    """Asks what pages are to those that the index knows, before they are sent."""
 
-    Attributes:
-        client: Asks the HTTP API.
-        crawler: Has the statistics and the signals.
-    """
-
-    client: ApiClient
-    crawler: Crawler
+    client: ApiClient  # asks the HTTP API
+    crawler: Crawler  # has the statistics and the signals
 
     async def give(self, item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
         """Give an item the verdict about its page, and send the signal.

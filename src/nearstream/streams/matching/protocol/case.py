@@ -33,67 +33,39 @@ class Compared(Protocol):
 
 @dataclass(eq=False)
 class Case:
-    """A document on its way to a decision.
+    """A document on its way to a decision."""
 
-    Attributes:
-        document: What is matched. The lane hands it to the judge and looks at nothing in it.
-        number: Its number.
-        registered: What the store said about it.
-        named: Its digest and lineage keys.
-        words: Its band and anchor keys.
-        anchors: Count of its anchor keys.
-        found: Its keys by slot, with what their buckets held.
-        shared: The keys shared with each state that was met.
-        undecided: States that were undecided when they were met.
-        superseded: States that a later document of the batch has superseded.
-        compared: The related ones, by number.
-        left: Keys whose buckets it left out, because states of `relied` are there in its place.
-        relied: These states. They have to be alive, and of the family that it joins.
-        hint: The state that it seems to be a copy of. 0: none.
-        may_be_counted: It may have been matched before, so a family may count it already.
-        counted_in: Families that count it already.
-        full_buckets: Number of its buckets that were full.
-        cut: Candidates were left out.
-        seen: Count of the notes that were considered.
-        noted: How many notes of each other state had been considered when that one was noted.
-        noted_by: Count of the notes of each other state.
-        patience: Turns that were waited for others.
-        yields: Undecided copies that know of it, so that they tell of the pair, and it does not.
-        decision: What is decided about it.
-        is_restated: It was decided before.
-        is_gone: It was removed meanwhile.
-        joined: Its family, with its place there. None: it founded one that nobody has joined.
-        late: Related states that it has not met before it was decided.
-    """
-
-    document: Any
-    number: int
-    registered: Registered
-    named: bytes
-    words: bytes
-    anchors: int
-    found: list[tuple[bytes, bytes]] = field(default_factory=list)
-    shared: dict[int, Shared] = field(default_factory=dict)
-    undecided: set[int] = field(default_factory=set)
-    superseded: set[int] = field(default_factory=set)
-    compared: dict[int, Compared] = field(default_factory=dict)
-    left: bytes = b""
+    document: Any  # What is matched. The lane hands it to the judge and looks at nothing in it.
+    number: int  # its number
+    registered: Registered  # what the store said about it
+    named: bytes  # its digest and lineage keys
+    words: bytes  # its band and anchor keys
+    anchors: int  # count of its anchor keys
+    found: list[tuple[bytes, bytes]] = field(default_factory=list)  # its keys by slot, with what their buckets held
+    shared: dict[int, Shared] = field(default_factory=dict)  # the keys shared with each state that was met
+    undecided: set[int] = field(default_factory=set)  # states that were undecided when they were met
+    superseded: set[int] = field(default_factory=set)  # states that a later document of the batch has superseded
+    compared: dict[int, Compared] = field(default_factory=dict)  # the related ones, by number
+    left: bytes = b""  # keys whose buckets it left out, because states of `relied` are there in its place
+    # These states. They have to be alive, and of the family that it joins.
     relied: set[int] = field(default_factory=set)
-    hint: int = 0
-    may_be_counted: bool = False
-    counted_in: set[int] = field(default_factory=set)
-    full_buckets: int = 0
-    cut: bool = False
-    seen: int = 0
+    hint: int = 0  # The state that it seems to be a copy of. 0: none.
+    may_be_counted: bool = False  # it may have been matched before, so a family may count it already
+    counted_in: set[int] = field(default_factory=set)  # families that count it already
+    full_buckets: int = 0  # number of its buckets that were full
+    cut: bool = False  # candidates were left out
+    seen: int = 0  # count of the notes that were considered
+    # How many notes of each other state had been considered when that one was noted.
     noted: dict[int, int] = field(default_factory=dict)
-    noted_by: Counter[int] = field(default_factory=Counter)
-    patience: int = 0
+    noted_by: Counter[int] = field(default_factory=Counter)  # count of the notes of each other state
+    patience: int = 0  # turns that were waited for others
+    # Undecided copies that know of it, so that they tell of the pair, and it does not.
     yields: set[int] = field(default_factory=set)
-    decision: Decision | None = None
-    is_restated: bool = False
-    is_gone: bool = False
-    joined: FamilyView | None = None
-    late: list[Compared] = field(default_factory=list)
+    decision: Decision | None = None  # what is decided about it
+    is_restated: bool = False  # it was decided before
+    is_gone: bool = False  # it was removed meanwhile
+    joined: FamilyView | None = None  # Its family, with its place there. None: it founded one that nobody has joined.
+    late: list[Compared] = field(default_factory=list)  # related states that it has not met before it was decided
 
     @property
     def is_late(self) -> bool:

@@ -10,14 +10,10 @@ from nearstream.streams.store.messages import FamilyView, View
 
 @dataclass(frozen=True)
 class Choice:
-    """The family to join.
+    """The family to join."""
 
-    Attributes:
-        founder: Who founded it. 0: the document founds one.
-        waits_for: Undecided copies that have to know of the document, or be decided, before it goes on.
-    """
-
-    founder: int
+    founder: int  # Who founded it. 0: the document founds one.
+    # Undecided copies that have to know of the document, or be decided, before it goes on.
     waits_for: tuple[int, ...] = ()
 
 

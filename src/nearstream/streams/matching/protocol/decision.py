@@ -14,43 +14,26 @@ _NEVER, _ONCE, _ALWAYS = 0, 1, 2
 
 
 class KeyMatch(NamedTuple):
-    """By which keys two states have met.
+    """By which keys two states have met."""
 
-    Attributes:
-        bands: Number of shared band keys.
-        anchors: Number of shared anchor keys.
-        by_digest: Both have one digest.
-        by_lineage: Both have one lineage, or are states of one document.
-        in_full_bucket: A shared bucket was full, so others may be missing.
-        shares_rare: Enough of the shared bands and anchors are rare. Always true where every pair has its event.
-    """
-
-    bands: int
-    anchors: int
-    by_digest: bool = False
-    by_lineage: bool = False
-    in_full_bucket: bool = False
+    bands: int  # number of shared band keys
+    anchors: int  # number of shared anchor keys
+    by_digest: bool = False  # both have one digest
+    by_lineage: bool = False  # both have one lineage, or are states of one document
+    in_full_bucket: bool = False  # a shared bucket was full, so others may be missing
+    # Enough of the shared bands and anchors are rare. Always true where every pair has its event.
     shares_rare: bool = True
 
 
 class Pair(NamedTuple):
-    """A related earlier document.
+    """A related earlier document."""
 
-    Attributes:
-        number: Its number.
-        family: The founder of its family, itself if nothing was decided about it.
-        relation: Type of the event.
-        is_sent: Its event is sent, unless `is_link` and another member of the family has sent it.
-        is_link: The event depends on the other members of the family.
-        match: The keys that both share.
-    """
-
-    number: int
-    family: int
-    relation: str
-    is_sent: bool
-    is_link: bool
-    match: KeyMatch
+    number: int  # its number
+    family: int  # the founder of its family, itself if nothing was decided about it
+    relation: str  # type of the event
+    is_sent: bool  # its event is sent, unless `is_link` and another member of the family has sent it
+    is_link: bool  # the event depends on the other members of the family
+    match: KeyMatch  # the keys that both share
 
     @property
     def link(self) -> bytes:
@@ -59,19 +42,12 @@ class Pair(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is decided about a state.
+    """What is decided about a state."""
 
-    Attributes:
-        founder: Number of the state that founded its family. Its own: it founded one.
-        pairs: Related documents, the best one first.
-        full_buckets: Some of its buckets were full.
-        cut: Candidates were left out.
-    """
-
-    founder: int
-    pairs: tuple[Pair, ...] = ()
-    full_buckets: bool = False
-    cut: bool = False
+    founder: int  # Number of the state that founded its family. Its own: it founded one.
+    pairs: tuple[Pair, ...] = ()  # related documents, the best one first
+    full_buckets: bool = False  # some of its buckets were full
+    cut: bool = False  # candidates were left out
 
     @property
     def links(self) -> tuple[Pair, ...]:

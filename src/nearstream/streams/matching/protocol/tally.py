@@ -29,25 +29,15 @@ Found = Sequence[tuple[bytes, bytes]]  # keys, and what their buckets held, as `
 
 @dataclass(slots=True)
 class Shared:
-    """The keys that an earlier state shares with an arriving document.
+    """The keys that an earlier state shares with an arriving document."""
 
-    Attributes:
-        weight: Sum of the weights of shared anchors and bands, at most `WEIGHT_MAX`.
-        anchors: Number of shared anchor keys.
-        bands: Number of shared band keys, at most 255.
-        rare: Number of these that fewer than `RARE_BELOW` earlier states have.
-        by_digest: It shares the digest.
-        by_lineage: It shares the lineage.
-        in_full_bucket: A shared bucket was full.
-    """
-
-    weight: int = 0
-    anchors: int = 0
-    bands: int = 0
-    rare: int = 0
-    by_digest: bool = False
-    by_lineage: bool = False
-    in_full_bucket: bool = False
+    weight: int = 0  # sum of the weights of shared anchors and bands, at most `WEIGHT_MAX`
+    anchors: int = 0  # number of shared anchor keys
+    bands: int = 0  # number of shared band keys, at most 255
+    rare: int = 0  # number of these that fewer than `RARE_BELOW` earlier states have
+    by_digest: bool = False  # it shares the digest
+    by_lineage: bool = False  # it shares the lineage
+    in_full_bucket: bool = False  # a shared bucket was full
 
     @property
     def is_direct(self) -> bool:
@@ -66,17 +56,12 @@ class Shared:
 
 @dataclass(slots=True)
 class Shortlist:
-    """The states that are worth a look.
+    """The states that are worth a look."""
 
-    Attributes:
-        shared: The shared keys by number of the earlier state, the best first.
-        full_buckets: Number of buckets that were full.
-        is_cut: There are more.
-    """
-
+    # The shared keys by number of the earlier state, the best first.
     shared: dict[int, Shared] = field(default_factory=dict)
-    full_buckets: int = 0
-    is_cut: bool = False
+    full_buckets: int = 0  # number of buckets that were full
+    is_cut: bool = False  # there are more
 
 
 def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:

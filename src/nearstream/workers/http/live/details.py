@@ -46,16 +46,11 @@ async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
 
 @dataclass(frozen=True)
 class Stored:
-    """The stored documents.
+    """The stored documents."""
 
-    Attributes:
-        deployment: The scheme, key and thresholds with which they are compared.
-        states: Returns the states of a document key, the last one first.
-        family: Returns the family of a document by its collection and id, at a time in milliseconds since 1970.
-    """
-
-    deployment: Deployment
-    states: States
+    deployment: Deployment  # the scheme, key and thresholds with which they are compared
+    states: States  # returns the states of a document key, the last one first
+    # Returns the family of a document by its collection and id, at a time in milliseconds since 1970.
     family: FamilyOf = _no_family
 
 

@@ -125,19 +125,12 @@ def _quantile(counts: Counter[int], share: float) -> float | None:
 
 @dataclass(frozen=True)
 class Entry:
-    """An event in the ring.
+    """An event in the ring."""
 
-    Attributes:
-        number: Its place in the order of arrival, from 1 on.
-        event_id: Its id.
-        collection: The tenant of its documents.
-        data: The event as JSON, without line breaks.
-    """
-
-    number: int
-    event_id: str
-    collection: str
-    data: bytes
+    number: int  # its place in the order of arrival, from 1 on
+    event_id: str  # its id
+    collection: str  # the tenant of its documents
+    data: bytes  # the event as JSON, without line breaks
 
 
 class Ring:

@@ -35,39 +35,23 @@ _RANGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Observed(NamedTuple):
-    """A state of a document of the window. States sort as newer and older.
+    """A state of a document of the window. States sort as newer and older."""
 
-    Attributes:
-        observed_at_ms: When it was observed.
-        id: The id of the document.
-        version: The version of the state.
-        collection: Its collection.
-        lineage: Its lineage.
-        host: The host of its URL. Empty: it has none.
-    """
-
-    observed_at_ms: int
-    id: str
-    version: str
-    collection: str
-    lineage: str | None
-    host: str
+    observed_at_ms: int  # when it was observed
+    id: str  # the id of the document
+    version: str  # the version of the state
+    collection: str  # its collection
+    lineage: str | None  # its lineage
+    host: str  # The host of its URL. Empty: it has none.
 
 
 class Found(NamedTuple):
-    """A pair of the window that has an event.
+    """A pair of the window that has an event."""
 
-    Attributes:
-        kind: The relation.
-        resemblance: Its estimate.
-        newer: The newer state.
-        older: The older state.
-    """
-
-    kind: str
-    resemblance: float
-    newer: Observed
-    older: Observed
+    kind: str  # the relation
+    resemblance: float  # its estimate
+    newer: Observed  # the newer state
+    older: Observed  # the older state
 
 
 def _hours(newer: Observed, older: Observed) -> float:
@@ -87,17 +71,11 @@ FIELDS: Mapping[str, Callable[[Observed, Observed], float | None]] = {
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of a field over some pairs.
+    """The mean of a field over some pairs."""
 
-    Attributes:
-        value: The mean.
-        squared_error: Square of its standard error.
-        pairs: Number of pairs, at least 2.
-    """
-
-    value: float
-    squared_error: float
-    pairs: int
+    value: float  # the mean
+    squared_error: float  # square of its standard error
+    pairs: int  # number of pairs, at least 2
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean | None":
@@ -109,56 +87,35 @@ class Mean:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of true pairs in a group.
+    """The share of true pairs in a group."""
 
-    Attributes:
-        group: A relation, or the lowest resemblance of a range.
-        pairs: Pairs of the group that have the field.
-        mean: Mean of the field over them.
-        share: The share of true pairs, which chance may carry a little below 0 or above 1.
-        low: Lower end of its 95 % interval.
-        high: Upper end of its 95 % interval.
-    """
-
-    group: str
-    pairs: int
-    mean: float
-    share: float
-    low: float
-    high: float
+    group: str  # a relation, or the lowest resemblance of a range
+    pairs: int  # pairs of the group that have the field
+    mean: float  # mean of the field over them
+    share: float  # the share of true pairs, which chance may carry a little below 0 or above 1
+    low: float  # lower end of its 95 % interval
+    high: float  # upper end of its 95 % interval
 
 
 @dataclass(frozen=True)
 class FieldPrecision:
-    """The precision by one field.
+    """The precision by one field."""
 
-    Attributes:
-        field: Its name in `FIELDS`.
-        certain: Its mean over exact duplicates, or None if fewer than two have it.
-        random: Its mean over random pairs, or None if fewer than two have it.
-        shares: The precision by relation and by resemblance. Empty if the field does not separate these pairs.
-    """
-
-    field: str
-    certain: Mean | None
-    random: Mean | None
+    field: str  # its name in `FIELDS`
+    certain: Mean | None  # its mean over exact duplicates, or None if fewer than two have it
+    random: Mean | None  # its mean over random pairs, or None if fewer than two have it
+    # The precision by relation and by resemblance. Empty if the field does not separate these pairs.
     shares: tuple[Share, ...]
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The precision in a window.
+    """The precision in a window."""
 
-    Attributes:
-        states: States of documents in the window.
-        pairs: Pairs with an event, both of which are in the window and of two lineages.
-        fields: The precision by each field.
-        distances: How the distances of the events agree with the exact ones. None: they were not compared.
-    """
-
-    states: int
-    pairs: int
-    fields: tuple[FieldPrecision, ...]
+    states: int  # states of documents in the window
+    pairs: int  # pairs with an event, both of which are in the window and of two lineages
+    fields: tuple[FieldPrecision, ...]  # the precision by each field
+    # How the distances of the events agree with the exact ones. None: they were not compared.
     distances: Distances | None = None
 
 

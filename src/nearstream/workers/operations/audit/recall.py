@@ -127,59 +127,35 @@ class ExactJoin:
 
 @dataclass(frozen=True)
 class Audited:
-    """A document of the window.
+    """A document of the window."""
 
-    Attributes:
-        document_key: `<collection>/<id>`.
-        collection: Its collection.
-        place: Partition and offset of its record.
-        time_ms: Timestamp of its record.
-        shingles: Its distinct shingles, ascending.
-    """
-
-    document_key: str
-    collection: str
-    place: Place
-    time_ms: int
-    shingles: Hashes
+    document_key: str  # `<collection>/<id>`
+    collection: str  # its collection
+    place: Place  # partition and offset of its record
+    time_ms: int  # timestamp of its record
+    shingles: Hashes  # its distinct shingles, ascending
 
 
 @dataclass(frozen=True)
 class Range:
-    """The pairs in a range of resemblances.
+    """The pairs in a range of resemblances."""
 
-    Attributes:
-        low: Least resemblance.
-        pairs: Pairs from there to the next range.
-        found: Those that the deployment has found.
-    """
-
-    low: float
-    pairs: int
-    found: int
+    low: float  # least resemblance
+    pairs: int  # pairs from there to the next range
+    found: int  # those that the deployment has found
 
 
 @dataclass(frozen=True)
 class Recall:
-    """The recall in a window.
+    """The recall in a window."""
 
-    Attributes:
-        documents: Documents that were joined.
-        waiting: Documents left out because they have no verdict yet.
-        pairs: Pairs with at least the resemblance.
-        found: Those that the deployment has found.
-        interval: 95 % interval of the recall.
-        ranges: The recall for each range of resemblances.
-        missed: The first missed pairs: both document keys and the resemblance.
-    """
-
-    documents: int
-    waiting: int
-    pairs: int
-    found: int
-    interval: tuple[float, float]
-    ranges: tuple[Range, ...]
-    missed: tuple[tuple[str, str, float], ...]
+    documents: int  # documents that were joined
+    waiting: int  # documents left out because they have no verdict yet
+    pairs: int  # pairs with at least the resemblance
+    found: int  # those that the deployment has found
+    interval: tuple[float, float]  # 95 % interval of the recall
+    ranges: tuple[Range, ...]  # the recall for each range of resemblances
+    missed: tuple[tuple[str, str, float], ...]  # the first missed pairs: both document keys and the resemblance
 
     @property
     def ratio(self) -> float | None:

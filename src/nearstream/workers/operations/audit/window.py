@@ -32,19 +32,12 @@ class WindowTooLargeError(Exception):
 
 @dataclass(frozen=True)
 class Window:
-    """The records of a deployment that an audit reads. It reads without a group, and writes nothing.
+    """The records of a deployment that an audit reads. It reads without a group, and writes nothing."""
 
-    Attributes:
-        deployment: The deployment.
-        since_ms: Time of the oldest records, in milliseconds since 1970.
-        wait_seconds: How long a broker may take to answer.
-        quiet: Show no progress.
-    """
-
-    deployment: Deployment
-    since_ms: int
-    wait_seconds: float
-    quiet: bool
+    deployment: Deployment  # the deployment
+    since_ms: int  # time of the oldest records, in milliseconds since 1970
+    wait_seconds: float  # how long a broker may take to answer
+    quiet: bool  # show no progress
 
     async def documents(self, job: Embedded) -> AsyncGenerator[tuple[ConsumerRecord, Unsigned | Removal]]:
         """Yield each readable document with its text, and each removal.
@@ -115,15 +108,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Told:
-    """What the deployment has found.
+    """What the deployment has found."""
 
-    Attributes:
-        families: Id of the family of each document, by its place.
-        events: The two places that each event names.
-    """
-
-    families: dict[Place, str] = field(default_factory=dict)
-    events: set[frozenset[Place]] = field(default_factory=set)
+    families: dict[Place, str] = field(default_factory=dict)  # id of the family of each document, by its place
+    events: set[frozenset[Place]] = field(default_factory=set)  # the two places that each event names
 
     def add(self, event: Event) -> None:
         """Add a verdict or an event. A retraction says nothing about pairs."""

@@ -21,19 +21,12 @@ class SchemeRefusedError(Exception):
 
 @dataclass(frozen=True)
 class SchemeFacts:
-    """A scheme of a namespace.
+    """A scheme of a namespace."""
 
-    Attributes:
-        name: The name of the scheme.
-        state: `active`, `building`, `retired`, or `dropped` while its index is deleted.
-        key_fingerprint: Fingerprint of the hash key that its index was filled with.
-        created_ms: Time of its first use in this namespace, in milliseconds since 1970.
-    """
-
-    name: str
-    state: str
-    key_fingerprint: str
-    created_ms: int
+    name: str  # the name of the scheme
+    state: str  # `active`, `building`, `retired`, or `dropped` while its index is deleted
+    key_fingerprint: str  # fingerprint of the hash key that its index was filled with
+    created_ms: int  # time of its first use in this namespace, in milliseconds since 1970
 
 
 class _Claim(msgspec.Struct, frozen=True):

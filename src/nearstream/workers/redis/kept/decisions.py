@@ -23,14 +23,10 @@ class DecisionStore:
     """Reads and writes the states of pages, all for 90 days.
 
     Every method raises IndexUnavailableError if the server does not answer.
-
-    Attributes:
-        client: A client of the server of the index.
-        namespace: First part of every key.
     """
 
-    client: Caller
-    namespace: str
+    client: Caller  # a client of the server of the index
+    namespace: str  # first part of every key
 
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""

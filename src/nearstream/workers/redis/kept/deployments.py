@@ -22,19 +22,12 @@ from nearstream.workers.redis.server.client import Client, ask, ask_fields, open
 
 @dataclass(frozen=True)
 class DeploymentRecord:
-    """What all workers of one deployment have in common.
+    """What all workers of one deployment have in common."""
 
-    Attributes:
-        scheme: Name of the scheme of all signatures of its topic.
-        key_fingerprint: Fingerprint of the hash key.
-        group: The consumer group that reads `documents` and `signatures`.
-        signatures_partitions: Number of partitions of `signatures`, which decides where a document key lives.
-    """
-
-    scheme: str
-    key_fingerprint: str
-    group: str
-    signatures_partitions: int
+    scheme: str  # name of the scheme of all signatures of its topic
+    key_fingerprint: str  # fingerprint of the hash key
+    group: str  # the consumer group that reads `documents` and `signatures`
+    signatures_partitions: int  # number of partitions of `signatures`, which decides where a document key lives
 
 
 _PRESET_END = re.compile(r"-\d+-u\d")  # of the name of a scheme

@@ -30,15 +30,10 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class LabelGuards:
-    """Reads and writes them.
+    """Reads and writes them."""
 
-    Attributes:
-        client: A client of the server of the index.
-        namespace: First part of every key.
-    """
-
-    client: Caller
-    namespace: str
+    client: Caller  # a client of the server of the index
+    namespace: str  # first part of every key
 
     async def read(self, collection: str, family: str) -> Guard | None:
         """Return what holds for the labels of a family, None if nothing was decided.

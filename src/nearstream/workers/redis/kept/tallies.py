@@ -18,15 +18,10 @@ _EMPTY = msgspec.msgpack.encode(Tally())
 
 @dataclass(frozen=True)
 class TallyStore:
-    """Reads and changes tallies. Several workers may change one at once.
+    """Reads and changes tallies. Several workers may change one at once."""
 
-    Attributes:
-        client: A client of the server of the index.
-        namespace: First part of every key.
-    """
-
-    client: Client
-    namespace: str
+    client: Client  # a client of the server of the index
+    namespace: str  # first part of every key
 
     async def change(self, rule: Rule, subject: Subject, action: Callable[[Tally], Tally]) -> Tally:
         """Replace the tally of a subject by what `action` makes of it, and return that.

@@ -23,49 +23,31 @@ from nearstream.workers.redis.store.states import State, unpack_state
 
 @dataclass(frozen=True)
 class MemberFacts:
-    """The place of a state in its family.
+    """The place of a state in its family."""
 
-    Attributes:
-        number: Number of the founder.
-        ordinal: Its place in the order of joining, 0 if it has not joined yet.
-        facts: Size and growth of the family, None if it has no second member.
-    """
-
-    number: int
-    ordinal: int
-    facts: FamilyFacts | None
+    number: int  # number of the founder
+    ordinal: int  # its place in the order of joining, 0 if it has not joined yet
+    facts: FamilyFacts | None  # size and growth of the family, None if it has no second member
 
 
 @dataclass(frozen=True)
 class StateFacts:
-    """One stored state of a document.
+    """One stored state of a document."""
 
-    Attributes:
-        number: Its number.
-        position: The position of its record.
-        signature: As a record keeps it.
-        registered_at_ms: When the index got it, in milliseconds since 1970.
-        superseded_by: The number from which on another state is current, 0 for the current state. One that was observed
-            before the state that was current when it came has its own number here.
-        decided: Whether its family and its pairs are decided.
-        family: Its place in its family, None if it is alone in it as far as that is known.
-        pairs: The earlier documents that were found related: the best one, and those whose event was sent.
-        expired: It can no longer be found, but was not yet deleted.
-        expires_at_ms: The time of its expiry, in milliseconds since 1970. None if it does not expire.
-        record_bytes: Size of its record.
-    """
-
-    number: int
-    position: Position
-    signature: Signature
-    registered_at_ms: int
+    number: int  # its number
+    position: Position  # the position of its record
+    signature: Signature  # as a record keeps it
+    registered_at_ms: int  # when the index got it, in milliseconds since 1970
+    # The number from which on another state is current, 0 for the current state. One that was observed before the state
+    # that was current when it came has its own number here.
     superseded_by: int
-    decided: bool
-    family: MemberFacts | None
+    decided: bool  # whether its family and its pairs are decided
+    family: MemberFacts | None  # its place in its family, None if it is alone in it as far as that is known
+    # The earlier documents that were found related: the best one, and those whose event was sent.
     pairs: tuple[Pair, ...]
-    expired: bool
-    expires_at_ms: int | None
-    record_bytes: int
+    expired: bool  # it can no longer be found, but was not yet deleted
+    expires_at_ms: int | None  # The time of its expiry, in milliseconds since 1970. None if it does not expire.
+    record_bytes: int  # size of its record
 
     @property
     def reports(self) -> int:
@@ -75,20 +57,13 @@ class StateFacts:
 
 @dataclass(frozen=True)
 class BucketFacts:
-    """One bucket of a document.
+    """One bucket of a document."""
 
-    Attributes:
-        kind: `digest`, `lineage`, `band` or `anchor`.
-        key: Its key, in hex.
-        entries: Count of its numbers, including those that have expired.
-        cap: Maximum count of numbers.
-        holds: Whether the current state of the document is in it. A copy leaves buckets to its representative.
-    """
-
-    kind: str
-    key: str
-    entries: int
-    cap: int
+    kind: str  # `digest`, `lineage`, `band` or `anchor`
+    key: str  # its key, in hex
+    entries: int  # count of its numbers, including those that have expired
+    cap: int  # maximum count of numbers
+    # Whether the current state of the document is in it. A copy leaves buckets to its representative.
     holds: bool = True
 
     @property
@@ -101,19 +76,12 @@ _KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
 
 
 class _Stored(NamedTuple):
-    """A state whose record is stored.
+    """A state whose record is stored."""
 
-    Attributes:
-        number: Its number.
-        state: What is stored beside its record.
-        record: Its whole record.
-        size: Bytes of its record as it is stored.
-    """
-
-    number: int
-    state: State
-    record: bytes
-    size: int
+    number: int  # its number
+    state: State  # what is stored beside its record
+    record: bytes  # its whole record
+    size: int  # bytes of its record as it is stored
 
 
 async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:

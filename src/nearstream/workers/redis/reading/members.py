@@ -15,15 +15,10 @@ from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDE
 
 @dataclass(frozen=True)
 class MembersPage:
-    """Some members of a family.
+    """Some members of a family."""
 
-    Attributes:
-        members: Those that are stored, in order of joining.
-        next: The ordinal behind which others are, None if there are no more.
-    """
-
-    members: Sequence[Recorded]
-    next: int | None
+    members: Sequence[Recorded]  # those that are stored, in order of joining
+    next: int | None  # the ordinal behind which others are, None if there are no more
 
 
 async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | None:

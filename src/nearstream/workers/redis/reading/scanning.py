@@ -17,19 +17,12 @@ _KINDS = {bytes(kind): kind for kind in KeyKind}
 
 
 class StoredKey(NamedTuple):
-    """A key of an index.
+    """A key of an index."""
 
-    Attributes:
-        slot: Its slot.
-        kind: Its kind.
-        end: What follows the kind.
-        key: All of it.
-    """
-
-    slot: int
-    kind: KeyKind
-    end: bytes
-    key: bytes
+    slot: int  # its slot
+    kind: KeyKind  # its kind
+    end: bytes  # what follows the kind
+    key: bytes  # all of it
 
 
 class KeySample:

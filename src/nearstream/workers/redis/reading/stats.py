@@ -45,44 +45,28 @@ _PURPOSES = {kind: f"{kind.name.lower()}s" for kind in BUCKET_KINDS} | {
 
 @dataclass(frozen=True)
 class ChunkFacts:
-    """How full the chunks of one kind are, estimated from a sample.
+    """How full the chunks of one kind are, estimated from a sample."""
 
-    Attributes:
-        kind: `digest`, `lineage`, `band`, `anchor` or `registry`.
-        chunks: Count of chunks.
-        mean: Mean count of fields of a chunk. `CROWDED` is too many.
-        largest: Count of fields of the largest chunk in the sample. Above 512, a chunk takes several times the memory.
-    """
-
-    kind: str
-    chunks: int
-    mean: float
+    kind: str  # `digest`, `lineage`, `band`, `anchor` or `registry`
+    chunks: int  # count of chunks
+    mean: float  # Mean count of fields of a chunk. `CROWDED` is too many.
+    # Count of fields of the largest chunk in the sample. Above 512, a chunk takes several times the memory.
     largest: int
 
 
 @dataclass(frozen=True)
 class SlotFacts:
-    """What a slot of an index contains. Some numbers are estimated from a sample.
+    """What a slot of an index contains. Some numbers are estimated from a sample."""
 
-    Attributes:
-        key: The key of its facts.
-        epoch: The generation of the index, in hex. Empty if the slot was emptied.
-        state: Whether it can be trusted.
-        documents: Documents that can be found.
-        oldest_ms: When the oldest of them was observed, in milliseconds since 1970. None: there is none. Estimated.
-        checkpoints: The last offset up to which everything is done, by partition.
-        chunks: How full the chunks are, by kind. Estimated.
-        memory_bytes: Memory by purpose. Estimated. None if our user may not run MEMORY USAGE.
-    """
-
-    key: str
-    epoch: str
-    state: IndexState
-    documents: int
+    key: str  # the key of its facts
+    epoch: str  # The generation of the index, in hex. Empty if the slot was emptied.
+    state: IndexState  # whether it can be trusted
+    documents: int  # documents that can be found
+    # When the oldest of them was observed, in milliseconds since 1970. None: there is none. Estimated.
     oldest_ms: int | None
-    checkpoints: dict[int, int]
-    chunks: tuple[ChunkFacts, ...]
-    memory_bytes: dict[str, int] | None
+    checkpoints: dict[int, int]  # the last offset up to which everything is done, by partition
+    chunks: tuple[ChunkFacts, ...]  # How full the chunks are, by kind. Estimated.
+    memory_bytes: dict[str, int] | None  # Memory by purpose. Estimated. None if our user may not run MEMORY USAGE.
 
 
 async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, ...]:
@@ -248,19 +232,12 @@ async def families_in(index: RedisIndex, groups: Sequence[bytes], now_ms: int = 
 
 @dataclass(frozen=True)
 class Totals:
-    """Facts about all slots of an index and their servers.
+    """Facts about all slots of an index and their servers."""
 
-    Attributes:
-        families: Families with a second member. Estimated.
-        copies: Their members but the first of each. Estimated.
-        used_bytes: Memory that all servers use.
-        limit_bytes: The sum of their `maxmemory`. 0: at least one has none.
-    """
-
-    families: int
-    copies: int
-    used_bytes: int
-    limit_bytes: int
+    families: int  # Families with a second member. Estimated.
+    copies: int  # Their members but the first of each. Estimated.
+    used_bytes: int  # memory that all servers use
+    limit_bytes: int  # The sum of their `maxmemory`. 0: at least one has none.
 
 
 async def totals(index: RedisIndex, keys: KeySamples) -> Totals:

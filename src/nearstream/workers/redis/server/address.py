@@ -14,48 +14,30 @@ _SCHEME_BYTES = 4
 
 @dataclass(frozen=True)
 class Connection:
-    """How to connect to a server.
+    """How to connect to a server."""
 
-    Attributes:
-        url: `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
-        ca_path: Certificates that `rediss://` trusts. None: those of the system.
-        cluster: The server is a node of a cluster.
-    """
-
+    # `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
     url: str = field(repr=False)  # it may hold a password
-    ca_path: str | None
-    cluster: bool
+    ca_path: str | None  # Certificates that `rediss://` trusts. None: those of the system.
+    cluster: bool  # the server is a node of a cluster
 
 
 @dataclass(frozen=True)
 class IndexAddress:
-    """The server of an index, its namespace, and its scheme.
+    """The server of an index, its namespace, and its scheme."""
 
-    Attributes:
-        url: `redis://` or `rediss://`.
-        namespace: First part of every key.
-        scheme: Name of the scheme. Its hash is the second part of every key.
-        key_fingerprint: Fingerprint of the deployment's hash key. Another one is refused.
-        limits: Bounds of the index.
-        ca_path: Certificates that `rediss://` trusts. None: those of the system.
-        slots: Count of the slots over which the index is spread.
-        replicas: How many replicas of each server have to confirm what is decided.
-        cluster: The server is a node of a cluster.
-        beside: The scheme may exist beside the active one.
-        look_up_seconds: How long the answer to a question that changes nothing may take.
-    """
-
+    # `redis://` or `rediss://`.
     url: str = field(repr=False)  # it may hold a password
-    namespace: str
-    scheme: str
-    key_fingerprint: str
-    limits: IndexLimits = _LIMITS
-    ca_path: str | None = None
-    slots: int = 1
-    replicas: int = 0
-    cluster: bool = False
-    beside: bool = False
-    look_up_seconds: float = 0.15
+    namespace: str  # first part of every key
+    scheme: str  # Name of the scheme. Its hash is the second part of every key.
+    key_fingerprint: str  # Fingerprint of the deployment's hash key. Another one is refused.
+    limits: IndexLimits = _LIMITS  # bounds of the index
+    ca_path: str | None = None  # Certificates that `rediss://` trusts. None: those of the system.
+    slots: int = 1  # count of the slots over which the index is spread
+    replicas: int = 0  # how many replicas of each server have to confirm what is decided
+    cluster: bool = False  # the server is a node of a cluster
+    beside: bool = False  # the scheme may exist beside the active one
+    look_up_seconds: float = 0.15  # how long the answer to a question that changes nothing may take
 
     @property
     def connection(self) -> Connection:

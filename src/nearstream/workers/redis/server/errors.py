@@ -35,19 +35,12 @@ class IndexReadOnlyError(IndexUnavailableError):
 
 
 class _Row(NamedTuple):
-    """A row of the table of errors.
+    """A row of the table of errors."""
 
-    Attributes:
-        theirs: Classes of errors.
-        text: Regular expression that must match in the text of such an error.
-        ours: The class of our error.
-        message: Its message. `{error}` is their error, and `{reason}` is its text or that our deadline has passed.
-    """
-
-    theirs: tuple[type[Exception], ...]
-    text: str
-    ours: type[Exception]
-    message: str
+    theirs: tuple[type[Exception], ...]  # classes of errors
+    text: str  # regular expression that must match in the text of such an error
+    ours: type[Exception]  # the class of our error
+    message: str  # Its message. `{error}` is their error, and `{reason}` is its text or that our deadline has passed.
 
 
 _DENIED = (AuthenticationError, AuthorizationError, NoPermissionError)

@@ -186,21 +186,13 @@ def _hash_slot(tag: bytes) -> int:
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """How the keys of an index are spread over the store.
+    """How the keys of an index are spread over the store."""
 
-    Attributes:
-        prefix: What the hash tags of all its slots begin with.
-        epoch: The generation of the index, 8 random bytes that change when it is created or rebuilt.
-        shape: Count of slots and partitions.
-        chunks: Count of chunks in one slot of each of `CHUNKED_KINDS`.
-        limits: Bounds of the index.
-    """
-
-    prefix: bytes
-    epoch: bytes
-    shape: Shape
-    chunks: Mapping[KeyKind, int]
-    limits: IndexLimits
+    prefix: bytes  # what the hash tags of all its slots begin with
+    epoch: bytes  # the generation of the index, 8 random bytes that change when it is created or rebuilt
+    shape: Shape  # count of slots and partitions
+    chunks: Mapping[KeyKind, int]  # count of chunks in one slot of each of `CHUNKED_KINDS`
+    limits: IndexLimits  # bounds of the index
 
     def tag(self, slot: int) -> bytes:
         """Return the hash tag of a slot."""

@@ -82,17 +82,11 @@ _CONFIRMED = ("decide", "note", "join")  # whose answers count only once the rep
 
 
 class Command(NamedTuple):
-    """A command for the server of a slot.
+    """A command for the server of a slot."""
 
-    Attributes:
-        call: The call to which it belongs.
-        items: Those items of the call that it carries.
-        arguments: The words of the command.
-    """
-
-    call: Call
-    items: Sequence[Any]
-    arguments: tuple[bytes | str | int, ...]
+    call: Call  # the call to which it belongs
+    items: Sequence[Any]  # those items of the call that it carries
+    arguments: tuple[bytes | str | int, ...]  # the words of the command
 
 
 class LaneCalls:

@@ -22,18 +22,12 @@ class Lease:
 
     Every method raises IndexUnavailableError if a server does not answer, and all but `release` raise
     RebuildRefusedError if another rebuild has the lease.
-
-    Attributes:
-        client: Of the server, or of the cluster.
-        layout: The layout of a new index.
-        ms: How long no other rebuild may begin, unless the lease is renewed.
-        token: Tells it from others.
     """
 
-    client: Client
-    layout: StoreLayout
-    ms: int
-    token: bytes = field(default_factory=lambda: os.urandom(LEASE_BYTES))
+    client: Client  # of the server, or of the cluster
+    layout: StoreLayout  # the layout of a new index
+    ms: int  # how long no other rebuild may begin, unless the lease is renewed
+    token: bytes = field(default_factory=lambda: os.urandom(LEASE_BYTES))  # tells it from others
 
     async def begin(self) -> StoreLayout:
         """Return the layout of an emptied index, or of one whose rebuild goes on.
