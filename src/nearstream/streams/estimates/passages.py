@@ -60,11 +60,7 @@ class CommonText:
 
 
 def common_text(a: Signature, b: Signature) -> CommonText:
-    """Return where the common text of two documents lies. The order of the arguments does not matter.
-
-    Raises:
-        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
-    """
+    """Return where the common text of two documents lies. The order of the arguments does not matter."""
     refuse_incomparable(a, b)
     found = native.common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
     in_order, moved, segment, changes = (

@@ -92,9 +92,6 @@ def _members(value: bytes, names: frozenset[str]) -> dict[str, bytes]:
     """Return the JSON of the named members of an object.
 
     No others become objects of Python, because millions of them would hold the interpreter for seconds.
-
-    Raises:
-        msgspec.DecodeError: The value is no object.
     """
     decoder, ordered = _decoder(names)
     found = msgspec.structs.astuple(decoder.decode(value))

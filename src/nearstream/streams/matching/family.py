@@ -91,10 +91,6 @@ async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) ->
         store: The store.
         founders: The numbers of states, which may have founded families.
         now_ms: The time, in milliseconds since 1970. 0: that of the store.
-
-    Raises:
-        IndexUnavailableError: The index cannot answer now.
-        IndexLostError: The index was emptied.
     """
     grown = await store.growth([Measure(founder, now_ms) for founder in founders])
     families = [facts_of(growth) for growth in grown if growth is not None and growth.family_id]

@@ -49,12 +49,7 @@ class FamilyDetails:
 
 
 async def details_of(store: Store, growth: Growth, delay_ms: int) -> FamilyDetails:
-    """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live.
-
-    Raises:
-        IndexUnavailableError: The index cannot answer now.
-        IndexLostError: The index was emptied.
-    """
+    """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live."""
     given = [(number, unpack_label(packed)) for _, number, packed in growth.marks]
     old = [(number, label) for number, label in given if label.given_ms <= growth.now_ms - delay_ms]
     views = await store.fetch([Query(number) for number, _ in old]) if old else ()

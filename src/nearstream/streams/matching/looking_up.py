@@ -106,10 +106,6 @@ async def look_up_all(
         asked: The documents, at least one, of one scheme.
         now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
         pause: Awaited after each document that is compared.
-
-    Raises:
-        IndexUnavailableError: The index cannot answer now.
-        IndexLostError: The index was emptied.
     """
     documents = Documents(Rules(asked[0].scheme, asked[0].thresholds, frozenset(), store.limits))
     listing, known = _Listing(documents), Known()
@@ -141,11 +137,7 @@ def _facts(
 
 
 def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
-    """Return a document with the keys under which the index knows others like it.
-
-    Raises:
-        ValueError: The normal form is empty, or the signature belongs to another scheme.
-    """
+    """Return a document with the keys under which the index knows others like it."""
     return Newcomer(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds, _NEVER_COMPLETE)
 
 

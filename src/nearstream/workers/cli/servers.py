@@ -103,11 +103,7 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _serve_status(settings: Settings) -> None:
-    """Serve metrics and health, unless `NEARSTREAM_STATUS` is off.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Serve metrics and health, unless `NEARSTREAM_STATUS` is off."""
     from nearstream.workers.monitoring.health import Health
     from nearstream.workers.monitoring.status_server import serve_status
 

@@ -290,11 +290,7 @@ def _target(record: "WarcRecord") -> str:
 
 
 def _page(found: Record, record: "WarcRecord") -> WarcPage | Redirect | Broken | PassedOver:
-    """Return what a record holds.
-
-    Raises:
-        EncodingError: The encodings of a response cannot be undone.
-    """
+    """Return what a record holds."""
     url = _target(record)
     if not url or record.record_date is None:
         return Broken(found.offset, "expected WARC-Target-URI and WARC-Date")

@@ -181,11 +181,6 @@ class Checker:
         """Ask the index about a newcomer to its collection, and to each reference.
 
         The text of a signature is not known, and empty.
-
-        Raises:
-            IndexUnavailableError: Redis does not answer.
-            IndexLostError: There is no index.
-            SettingsError: Redis refuses the user, or the index has another scheme or key.
         """
         own, *others = await self.index.neighbours_of(asked)
         matches = [await self._reference(*each) for each in zip(asked[1:], others, strict=True)]

@@ -222,11 +222,7 @@ async def _stream(request: web.Request, ring: Ring, wanted: frozenset[str], numb
 
 
 async def _arrived(request: web.Request, ring: Ring, number: int) -> bool:
-    """Wait for an event after a number, and return whether there is one.
-
-    Raises:
-        ConnectionError: The reader has left.
-    """
+    """Wait for an event after a number, and return whether there is one."""
     for _ in range(ceil(_COMMENT_SECONDS / _LOOK_SECONDS)):
         if request.transport is None or request.transport.is_closing():
             raise ConnectionResetError
@@ -236,12 +232,7 @@ async def _arrived(request: web.Request, ring: Ring, number: int) -> bool:
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:
-    """Write, and wait until the reader has taken most of it.
-
-    Raises:
-        TimeoutError: It has taken nothing for long.
-        ConnectionError: It has left.
-    """
+    """Write, and wait until the reader has taken most of it."""
     async with asyncio.timeout(_STUCK_SECONDS):
         await response.write(data)
 

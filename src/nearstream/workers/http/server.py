@@ -92,10 +92,6 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
     """Open the index, or return None if the server is stopped before there is one.
 
     Until a worker has made it, every question is answered with 503, and `/readyz` says what is waited for.
-
-    Raises:
-        SettingsError: The address cannot be used, or the index has another scheme or key.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
     """
     opening = partial(RedisIndex.open_to_read, deployment.index_address())
     try:

@@ -61,9 +61,6 @@ async def missing(settings: Settings, role: str, wait_seconds: float) -> list[Pe
     """Return the permissions that a worker of this role lacks.
 
     The list is empty if the broker cannot report permissions, as before Kafka 2.3.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     wanted = needed(settings, role)
     topics = [permission.name for permission in wanted if permission.kind == "topic"]
@@ -87,7 +84,6 @@ async def require(settings: Settings, role: str, wait_seconds: float) -> None:
 
     Raises:
         SettingsError: Some are missing. The message names them.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     lacking = await missing(settings, role, wait_seconds)
     if lacking:

@@ -45,9 +45,6 @@ async def admin(
     """Connect an admin client, and close it at the end.
 
     A broker has `request_seconds` for an answer.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     client = await connect(
         partial(AIOKafkaAdminClient, request_timeout_ms=int(1000 * request_seconds)), settings, wait_seconds
@@ -66,9 +63,6 @@ async def consumer(
 
     It fetches at most `fetch_bytes` of a partition at a time, or one record batch if that is larger. At the end of a
     partition the broker waits `fetch_wait_ms` for more, and meanwhile answers no fetch of another partition.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     use_our_batches()
     client = await connect(
@@ -112,11 +106,7 @@ async def finish(stopping: Coroutine[Any, Any, None], seconds: float = STOP_SECO
 
 
 async def require_answer(client: AIOKafkaAdminClient) -> None:
-    """Return as soon as one broker has answered.
-
-    Raises:
-        KafkaError: None did.
-    """
+    """Return as soon as one broker has answered."""
     await client._client.fetch_all_metadata()
 
 

@@ -29,7 +29,6 @@ class KeptSender:
 
         Raises:
             KafkaUnreachableError: They were not confirmed in time, or there is no connection.
-            SettingsError: The broker refuses them.
         """
         if self._send_all is None:
             raise KafkaUnreachableError("there is no connection to Kafka")

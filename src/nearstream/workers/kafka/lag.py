@@ -69,9 +69,6 @@ async def lag_reader(
 
     Its connections stay open between calls. It raises KafkaUnreachableError when there is no answer within
     `ANSWER_SECONDS`, and may then be called again.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     async with (
         admin(settings, wait_seconds) as admin_client,

@@ -45,11 +45,7 @@ async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -
 
 
 async def ever_committed(settings: Settings, topic: str, wait_seconds: float) -> bool:
-    """Return whether the group has ever committed an offset of this topic.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Return whether the group has ever committed an offset of this topic."""
     async with admin(settings, wait_seconds) as client:
         found = await describe(client, [topic])
         partitions = [TopicPartition(topic, partition) for partition in found.get(topic, [])]
@@ -78,9 +74,6 @@ async def committed_offsets(
     """Return the committed offset of each partition, -1 if none.
 
     It is the offset that the group reads next.
-
-    Raises:
-        KafkaError: The offsets of the group cannot be read.
     """
     return {tp: known.offset for tp, known in (await _fetch_committed(client, group, partitions)).items()}
 
@@ -88,11 +81,7 @@ async def committed_offsets(
 async def commit_metadata(
     client: AIOKafkaAdminClient, group: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, str]:
-    """Return the metadata of each committed offset, empty if none.
-
-    Raises:
-        KafkaError: The offsets of the group cannot be read.
-    """
+    """Return the metadata of each committed offset, empty if none."""
     return {tp: known.metadata for tp, known in (await _fetch_committed(client, group, partitions)).items()}
 
 
@@ -134,12 +123,7 @@ async def members(client: AIOKafkaAdminClient, group: str) -> int:
 
 
 async def end_offsets(settings: Settings, topic: str, wait_seconds: float) -> dict[int, int]:
-    """Return the offset after the last record of each partition.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
-    """
+    """Return the offset after the last record of each partition."""
     wanted = await partitions(settings, [topic], wait_seconds)
     async with consumer(settings, wait_seconds) as client:
         ends = await client.end_offsets(wanted)

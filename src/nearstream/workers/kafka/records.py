@@ -36,9 +36,6 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
     """Yield a function that sends records and waits until all are confirmed.
 
     The producer is idempotent, so its retries neither duplicate nor reorder records.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     client = await connect(
         partial(

@@ -20,11 +20,7 @@ BEARER = "OAUTHBEARER"
 
 
 def client_options(settings: Settings) -> dict[str, Any]:
-    """Return keyword arguments for every aiokafka client: addresses, TLS and SASL.
-
-    Raises:
-        SettingsError: A file is not what its setting says. The message names the setting.
-    """
+    """Return keyword arguments for every aiokafka client: addresses, TLS and SASL."""
     return {"bootstrap_servers": settings.kafka, **_credentials(settings)}
 
 
@@ -50,11 +46,7 @@ def uses_sasl(settings: Settings) -> bool:
 
 
 def tokens(settings: Settings) -> TokenProvider | None:
-    """Return what gives clients their tokens, None without OAUTHBEARER.
-
-    Raises:
-        SettingsError: What the settings name needs a package that is not installed.
-    """
+    """Return what gives clients their tokens, None without OAUTHBEARER."""
     if not uses_sasl(settings) or settings.kafka_sasl_mechanism != BEARER:
         return None
     tell_refused_tokens()

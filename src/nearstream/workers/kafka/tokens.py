@@ -63,12 +63,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has
         self._known = ("", 0.0)
 
     async def token(self) -> str:
-        """Return a token for a new connection.
-
-        Raises:
-            TokenRefusedError: A setting or a file must change first.
-            TokenUnavailableError: Waiting may help.
-        """
+        """Return a token for a new connection."""
         text, renew_at = self._known
         if monotonic() < renew_at:
             return text

@@ -47,7 +47,6 @@ async def topic_states(settings: Settings, wait_seconds: float, partitions: int 
 
     Raises:
         KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The permission to describe a topic is missing. The message names the topic.
     """
     names = [settings.topic_prefix + topic.name for topic in ALL]
     async with admin(settings, wait_seconds) as client:

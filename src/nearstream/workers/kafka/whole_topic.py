@@ -34,10 +34,6 @@ async def read_topic(
             another one was within the last minute.
         wait_seconds: Longest wait for a broker.
         until_end: Stop where the topic ended when reading began.
-
-    Raises:
-        KafkaUnreachableError: No broker answered.
-        SettingsError: The topic does not exist.
     """
     tps = await partitions(settings, [settings.topic_prefix + name], wait_seconds)
     async with (

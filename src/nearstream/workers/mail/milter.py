@@ -173,7 +173,6 @@ class Milter:
             message.clear()
 
     async def _reply(self, message: Message, command: bytes, data: bytes) -> bytes:
-        """Return the reply to a command."""
         match command:
             case packets.NEGOTIATE:
                 return packets.negotiation(data)
@@ -259,7 +258,6 @@ async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, 
 
     Raises:
         ProtocolError: A packet is too large.
-        TimeoutError: No whole packet came within `IDLE_SECONDS`.
     """
     while True:
         try:

@@ -198,9 +198,5 @@ def _end(lines: list[bytes], first: int) -> int:
 
 
 def _uu_line(line: bytes) -> bytes:
-    """Return the bytes of a line, whose length some programs count wrongly.
-
-    Raises:
-        binascii.Error: It is no line of this encoding.
-    """
+    """Return the bytes of a line, whose length some programs count wrongly."""
     return binascii.a2b_uu(line[: (((line[0] - 32) & 63) * 4 + 5) // 3])

@@ -53,8 +53,6 @@ async def require_deployment(
     Raises:
         SettingsError: Scheme, key, topic or group differ, or the record is lost. The message names the settings to
             restore.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
     known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
@@ -86,8 +84,6 @@ async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
 
     Raises:
         SettingsError: Scheme or key differ, or no worker has started yet.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     address, topic = deployment.index_address(), deployment.topic(SIGNATURES)
     records = await _asked(deployment, partial(deployments, address=address), wait_seconds)
@@ -104,9 +100,6 @@ async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> s
 
     Returns:
         None if the group has never read them.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
     """
     settings = deployment.settings
     for topic in map(deployment.topic, _READ["all"]):
@@ -120,11 +113,7 @@ async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> s
 
 
 async def describe_lost_index(deployment: Deployment, wait_seconds: float) -> str:
-    """Explain why the index of a group is missing, and what to do.
-
-    Raises:
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-    """
+    """Explain why the index of a group is missing, and what to do."""
     address, topic, group = deployment.index_address(), deployment.topic(SIGNATURES), deployment.settings.group
     known = await until_answered(partial(schemes, address), wait_seconds)
     if address.scheme in (facts.name for facts in known):

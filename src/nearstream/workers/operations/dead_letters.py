@@ -181,10 +181,6 @@ async def ranges(settings: Settings, client: AIOKafkaConsumer, since_ms: int, wa
         client: A connected consumer.
         since_ms: The range starts at the first dead letter written at this time or later.
         wait_seconds: Longest wait for a broker.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
     """
     tps = await partitions(settings, [settings.topic_prefix + DEAD_LETTERS.name], wait_seconds)
     ends = await client.end_offsets(tps)
@@ -209,7 +205,6 @@ async def decided(
     """Return which dead letters of each partition earlier replays have decided.
 
     Raises:
-        KafkaError: The offsets of the replay group cannot be read.
         SettingsError: The replay group has other metadata than ours.
     """
     group = replay_group(settings)
@@ -239,10 +234,6 @@ async def count(
         since_ms: Count only dead letters written at this time or later.
         wait_seconds: Longest wait for a broker.
         progress: Shows how many are read.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
     """
     counts: dict[str, ReasonCount] = {}
     async with (
@@ -303,12 +294,7 @@ async def _decided_if_allowed(
 
 
 async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredDeadLetter | None:
-    """Return the first dead letter with this id, or None.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
-    """
+    """Return the first dead letter with this id, or None."""
     async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         for offsets in await ranges(settings, client, 0, wait_seconds):
             async for _, dead_letter in read(client, offsets):
@@ -318,11 +304,7 @@ async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredD
 
 
 async def explain_missing(settings: Settings, tp: TopicPartition, offset: int, wait_seconds: float) -> str:
-    """Explain why there is no dead letter about a record.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Explain why there is no dead letter about a record."""
     try:
         async with admin(settings, wait_seconds) as admin_client:
             numbers = (await describe(admin_client, [tp.topic])).get(tp.topic)

@@ -98,7 +98,6 @@ async def _unread(settings: Settings, wait_seconds: float) -> AsyncIterator[Chec
 async def _read(
     settings: Settings, wait_seconds: float, topics: Sequence[Topic]
 ) -> tuple[list[PartitionLag], GroupMembers | None]:
-    """Return the lag of a group at these topics, and its members."""
     async with admin(settings, wait_seconds) as client, lag_reader(settings, wait_seconds, topics) as read_lag:
         return await read_lag(), await group_members(client, settings.group)
 
@@ -156,10 +155,6 @@ async def seconds_ahead(settings: Settings, topics: Sequence[str], wait_seconds:
 
     Returns:
         Seconds by the clock of this machine, 0 if no record has a timestamp in the future.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist.
     """
     tps = await kafka_offsets.partitions(settings, topics, wait_seconds)
     async with consumer(settings, wait_seconds) as client:

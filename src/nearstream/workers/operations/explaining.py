@@ -115,10 +115,6 @@ async def explain(
     Raises:
         UnreadableFileError: A file cannot be read.
         InvalidMessageError: A file holds no document or no signature.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-        IndexLostError: There is no index.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The index or the topic does not fit the settings.
     """
     from nearstream.workers.redis.index.index import index_to_read
     from nearstream.workers.redis.server.client import until_answered

@@ -55,14 +55,7 @@ class Inspected:
 
 
 async def inspect(deployment: Deployment, document_key: str, wait_seconds: float, *, quiet: bool) -> Inspected:
-    """Find out what became of a document.
-
-    Raises:
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-        IndexLostError: There is no index.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The index or the topic does not fit the settings.
-    """
+    """Find out what became of a document."""
     settings, scheme = deployment.settings, deployment.scheme
     address = replace(deployment.index_address(), beside=True)
     async with index_to_read(address, wait_seconds) as index:
@@ -145,11 +138,7 @@ def _unreadable(value: bytes, scheme: Scheme) -> str:
 async def record_at(
     settings: Settings, topic: str, partition: int, offset: int, wait_seconds: float
 ) -> ConsumerRecord | None:
-    """Return the record at this offset, if the topic holds it.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Return the record at this offset, if the topic holds it."""
     async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         return await kafka_records.record_at(client, TopicPartition(topic, partition), offset)
 
@@ -161,10 +150,6 @@ async def newest_of_key(
 
     Only the partition that producers choose for the key is searched, from its end: a new record is found at once, an
     unknown key takes the whole partition.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
     """
     tps = await partitions(settings, [topic], wait_seconds)
     tp = tps[partition_of(key, len(tps))]

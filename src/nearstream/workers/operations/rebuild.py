@@ -116,7 +116,6 @@ async def require_own_signatures(deployment: Deployment, wait_seconds: float) ->
     """Refuse a scheme or key of which the topic holds no signature, although it holds others.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The topic does not exist, or all its signatures are of other schemes, which the message names.
     """
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
@@ -271,10 +270,6 @@ async def former_families(deployment: Deployment, wait_seconds: float) -> Former
     """Return the families of documents, as the last verdicts on their topic name them.
 
     Without verdicts (`NEARSTREAM_VERDICTS=none`) it is empty.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
     """
     settings, topic, scheme = deployment.settings, deployment.topic(VERDICTS), deployment.scheme.name
     found: dict[bytes, tuple[bytes, int]] = {}

@@ -78,9 +78,6 @@ class Resigner:
 
         Raises:
             NotSentError: The document is gone or cannot be signed.
-            SettingsError: Our settings would not sign as the workers do.
-            IndexUnavailableError: Redis did not answer whether they do.
-            KafkaUnreachableError: No broker answered.
         """
         try:
             signature = decode_signature(refused.value or b"")
@@ -148,12 +145,6 @@ async def replay_dead_letters(
 
     In place of a signature of another scheme, a signature of the deployment's scheme is sent. What was decided is kept
     in the replay log for as long as dead letters are kept.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
-        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
-        TooManySpansError: The replay log is full. Nothing more is sent.
     """
     settings = deployment.settings
     async with sender(settings, wait_seconds) as send_all, _connect(settings, wait_seconds) as clients:
@@ -165,14 +156,7 @@ async def replay_dead_letters(
 async def plan_replay(
     deployment: Deployment, selection: Selection, wait_seconds: float, progress: Progress
 ) -> ReplayOutcome:
-    """Return what `replay_dead_letters` would do, without sending or saving anything.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
-        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
-        TooManySpansError: The replay log would be full.
-    """
+    """Return what `replay_dead_letters` would do, without sending or saving anything."""
 
     async def nothing(*_: object) -> None:
         """Neither send nor save."""

@@ -133,14 +133,7 @@ class Removed:
 async def remove_documents(
     deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
 ) -> list[Removed]:
-    """Send the removal of each document, and return what the index held of it before.
-
-    Raises:
-        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
-        IndexLostError: There is no index. Nothing was sent.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The index or the topic does not fit the settings.
-    """
+    """Send the removal of each document, and return what the index held of it before."""
     settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         removed = [Removed(key, await _status(index, key)) for key in (document_key(collection, name) for name in ids)]
@@ -179,14 +172,7 @@ class Labelled(NamedTuple):
 async def label_documents(
     deployment: Deployment, targets: Sequence[Target], label: Label, wait_seconds: float
 ) -> list[Labelled]:
-    """Send the label of each document that the index has, or whose signature is given.
-
-    Raises:
-        IndexUnavailableError: Redis did not answer within `wait_seconds`. Nothing was sent.
-        IndexLostError: There is no index. Nothing was sent.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The index or the topic does not fit the settings.
-    """
+    """Send the label of each document that the index has, or whose signature is given."""
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         looked_up = [await _look_up(index, target) for target in targets]
@@ -209,12 +195,6 @@ async def decide_label(
     """Confirm the suspended labels of a family, or take them back.
 
     Returns the ids of the labelled documents. None: no label of this family is suspended or confirmed.
-
-    Raises:
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
-        IndexLostError: There is no index.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The index or the topic does not fit the settings.
     """
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:

@@ -208,11 +208,6 @@ async def check_signatures(
         signed: The documents.
         wait_seconds: Longest wait for Redis.
         against: Collections with which all of them are compared too.
-
-    Raises:
-        SettingsError: The index has another scheme or key.
-        IndexLostError: There is no index.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
     """
     from nearstream.workers.redis.index.index import index_to_read
 

@@ -47,10 +47,6 @@ async def skip_record(deployment: Deployment, target: Target, wait_seconds: floa
 
     Raises:
         NotSkippedError: The group has members, is past the record or too far before it, or there is no such record.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist, or the index has another scheme or key.
-        IndexUnavailableError: Redis does not answer. The index must be updated when a signature is skipped.
-        IndexLostError: There is no index, which must be updated when a signature is skipped.
     """
     settings = deployment.settings
     tp, offset = TopicPartition(target.topic, target.partition), target.offset

@@ -57,10 +57,6 @@ async def follow_events(
         wanted: Which events to yield.
         since_ms: Begin with the events sent at this time or later, 0 for the oldest. None: with the next.
         until_end: Stop after the events that exist now.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A topic does not exist.
     """
     topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
     tps = await kafka_offsets.partitions(settings, topics, wait_seconds)

@@ -102,11 +102,7 @@ class Alerting:
     notify: Callable[[Sequence[Alert]], None] = _nobody  # Called with the alerts that were sent. It must not wait.
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        """Return the alerts that verdicts cause, and dead letters for what cannot be read.
-
-        Raises:
-            IndexUnavailableError: Redis does not answer. Wait, then decide again.
-        """
+        """Return the alerts that verdicts cause, and dead letters for what cannot be read."""
         return await decide_apart(records, self._decide, self._failed)
 
     async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
@@ -128,11 +124,7 @@ class Alerting:
         return outgoing
 
     async def count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        """Return the alerts that dead letters cause. Other records are left out.
-
-        Raises:
-            IndexUnavailableError: Redis does not answer. Wait, then decide again.
-        """
+        """Return the alerts that dead letters cause. Other records are left out."""
         return await decide_apart(records, self._count_letters, self._failed)
 
     async def _count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
@@ -152,9 +144,6 @@ class Alerting:
         """Send the end of each alert of which nothing has been heard for a whole window.
 
         It does nothing while the lag is unknown, because what is not read yet could go on with the alert.
-
-        Raises:
-            IndexUnavailableError: Redis does not answer. Wait, then call this again.
         """
         firing: dict[str, int] = dict.fromkeys((rule.name for rule in self.rules), 0)
         storms: dict[tuple[str, str], int] = {}

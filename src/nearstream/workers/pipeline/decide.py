@@ -41,9 +41,6 @@ class Deciding:
 
         A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. After
         news of a page, the decisions that rest on it are made anew too.
-
-        Raises:
-            IndexUnavailableError: Redis does not answer. Wait, then decide again.
         """
         return await decide_apart(records, self._decide, self._failed)
 

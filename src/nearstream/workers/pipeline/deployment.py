@@ -88,11 +88,7 @@ class Deployment:
         return DeadLetterWriter(self.topic(DEAD_LETTERS), worker, Payload(self.settings.dead_letter_payload))
 
     def index_address(self) -> IndexAddress:
-        """Return the address of the shared index.
-
-        Raises:
-            SettingsError: The file of trusted certificates cannot be read or holds none.
-        """
+        """Return the address of the shared index."""
         settings = self.settings
         if settings.redis_ca_path:
             trusting("NEARSTREAM_REDIS_CA_PATH", settings.redis_ca_path)

@@ -88,9 +88,6 @@ class Embedded:
         """Sign the document of a record, or return its removal.
 
         It blocks while HTML becomes text.
-
-        Raises:
-            InvalidMessageError: The record holds neither, or the document is too large.
         """
         unsigned = self.read(record)
         return unsigned if isinstance(unsigned, Removal) else self.signer.sign(*unsigned)
@@ -99,9 +96,6 @@ class Embedded:
         """Return the document of a record with its text, or its removal.
 
         It blocks while HTML becomes text.
-
-        Raises:
-            InvalidMessageError: The record holds neither.
         """
         parsed = parse_document(record, self.limits)
         return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)

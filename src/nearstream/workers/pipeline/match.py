@@ -95,9 +95,7 @@ class Matching:
         """Return the verdict and the events of each record, or its dead letter.
 
         Raises:
-            IndexUnavailableError: Wait, then decide again.
             IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
-            IndexLostError: The index was emptied.
         """
         partitions = {record.partition for record in records}
         covered = await self._positions(partitions)
@@ -120,10 +118,6 @@ class Matching:
         """Return what was done but lies after the checkpoint of the index.
 
         After a start, what the group committed counts as done.
-
-        Raises:
-            IndexUnavailableError: Wait, then ask again.
-            IndexLostError: The index was emptied.
         """
         covered = await self._positions(set(partitions))
         known = await self.checkpoints()
@@ -131,13 +125,7 @@ class Matching:
         return [lost for lost in ranges if lost.checkpoint + 1 < lost.end]
 
     async def catch_up(self, lost: Lost) -> AsyncIterator[list[ProducerRecord]]:
-        """Match the lost records again, batch by batch, and yield their events.
-
-        Raises:
-            IndexUnavailableError: Wait, then start again.
-            IndexLostError: The index was emptied.
-            IndexBehindError: The index lost more meanwhile.
-        """
+        """Match the lost records again, batch by batch, and yield their events."""
         covered = self._covered
         covered[lost.partition] = lost.checkpoint
         batch: list[ConsumerRecord] = []

@@ -129,11 +129,7 @@ def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned |
 
 
 def parse_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:
-    """Parse a record of `documents`: a document to sign, whose content may be HTML, or a removal.
-
-    Raises:
-        InvalidMessageError: The record holds neither.
-    """
+    """Parse a record of `documents`: a document to sign, whose content may be HTML, or a removal."""
     parsed = parse_record(record, limits)
     origin = None
     if record.topic != INPUT:

@@ -15,11 +15,7 @@ WAIT_SECONDS = 30.0  # for a broker, when a spider is opened
 
 
 def settings_of(crawler: Crawler) -> Settings:
-    """Return the settings: those of the spider whose names begin with `NEARSTREAM_`, else the environment variables.
-
-    Raises:
-        SettingsError: One of them is invalid. The message names it.
-    """
+    """Return the settings: those of the spider whose names begin with `NEARSTREAM_`, else the environment variables."""
     given = {name: str(crawler.settings.get(name)) for name in crawler.settings if name.startswith(PREFIX)}
     return load(os.environ | given)
 

@@ -153,11 +153,7 @@ class NearstreamPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler.
-
-        Raises:
-            SettingsError: A setting of nearstream is invalid.
-        """
+        """Make the pipeline of a crawler."""
         return cls(settings_of(crawler), crawler)
 
     async def open_spider(self) -> None:
@@ -253,9 +249,6 @@ def _value(fields: dict[str, Any]) -> tuple[bytes, Headers]:
     """Return the value and the headers of a record.
 
     A page is sent as its bytes, because base64 in JSON takes a third more.
-
-    Raises:
-        InvalidMessageError: A field of a page is invalid.
     """
     given = {"source": SOURCE, **fields}
     content, content_type = given.get("raw"), given.get("content_type")

@@ -48,11 +48,7 @@ class NearstreamDownloaderMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        """Prepare asking.
-
-        Raises:
-            SettingsError: A setting of nearstream is invalid.
-        """
+        """Prepare asking."""
         self._settings = settings_of(crawler)
         self._crawler = crawler
         self._stack = AsyncExitStack()
@@ -69,11 +65,7 @@ class NearstreamDownloaderMiddleware:
         return middleware
 
     async def spider_opened(self) -> None:
-        """Prepare a connection to the API, which need not run yet.
-
-        Raises:
-            SettingsError: There are several tokens, of which a crawler cannot know its own, or there is no time to ask.
-        """
+        """Prepare a connection to the API, which need not run yet."""
         seconds = seconds_to_ask(self._settings, self._crawler)
         asking = api_client(self._settings, "/v1/skip", "every page is fetched", seconds=seconds)
         self._client = await self._stack.enter_async_context(asking)

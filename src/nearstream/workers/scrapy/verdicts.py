@@ -45,11 +45,7 @@ class Verdicts:
 
 @asynccontextmanager
 async def verdicts(settings: Settings, crawler: Crawler) -> AsyncIterator[Verdicts]:
-    """Yield what asks for verdicts, of an API that need not run yet.
-
-    Raises:
-        SettingsError: There are several tokens, of which a crawler cannot know its own, or there is no time to ask.
-    """
+    """Yield what asks for verdicts, of an API that need not run yet."""
     asking = api_client(settings, "/v1/check", "items have no verdict", seconds=seconds_to_ask(settings, crawler))
     async with asking as client:
         yield Verdicts(client, crawler)

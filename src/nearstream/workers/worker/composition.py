@@ -124,8 +124,6 @@ async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
     has been lost and must be rebuilt.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds` whether the group has committed before.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
         SettingsError: The index belongs to another scheme or key, the Redis server may evict keys, or the index is
             ahead of the topic.
         IndexLostError: The group has committed before, but there is no index.
@@ -168,9 +166,6 @@ async def prepare(deployment: Deployment, role: str, wait_seconds: float, *, new
     """Make what the agents of this role decide with, once Kafka and Redis are ready.
 
     Everything is made again if a broker fails during the preparation.
-
-    Raises:
-        KafkaUnreachableError: A broker still failed after `wait_seconds`, or failed in a way that does not pass.
     """
     preparation = partial(_prepare, deployment, role, wait_seconds, new_group=new_group)
     return await retry_until_answered(preparation, wait_seconds, "the worker cannot get ready")
@@ -317,11 +312,7 @@ async def _report(server: str, wait_seconds: float) -> None:
 async def _make_alerting(
     deployment: Deployment, alerts: AlertSettings, dead_letters: DeadLetterWriter, wait_seconds: float
 ) -> Alerting:
-    """Return the alerting of a worker, with the silences of the topic.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Return the alerting of a worker, with the silences of the topic."""
     settings, silences = deployment.settings, Silences()
     await read_silences(settings, silences.say, wait_seconds, until_end=True)
     follow_in_thread(settings, silences.say, wait_seconds)

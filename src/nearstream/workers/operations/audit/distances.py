@@ -49,12 +49,7 @@ class PairSample:
             self._pairs[at] = (one, other, distance)
 
     async def compared(self, window: Window) -> Distances:
-        """Read the texts of the sample, and compare the distances of its pairs.
-
-        Raises:
-            KafkaUnreachableError: No broker answered in time.
-            SettingsError: The topic does not exist.
-        """
+        """Read the texts of the sample, and compare the distances of its pairs."""
         wanted, texts = {place for pair in self._pairs for place in pair[:2]}, dict[Place, str]()
         async with aclosing(window.documents(embedded(window.deployment))) as read:
             async for record, parsed in read:

@@ -126,8 +126,6 @@ async def audit_precision(window: Window) -> Precision:
 
     Raises:
         WindowTooLargeError: The window holds more than `STATES_MAX` states of documents.
-        KafkaUnreachableError: No broker answered in time.
-        SettingsError: A topic does not exist.
     """
     states = await _states(window)
     found: dict[str, Found] = {}

@@ -175,8 +175,6 @@ async def audit_recall(window: Window, resemblance: Fraction, one_in: int) -> Re
 
     Raises:
         WindowTooLargeError: The window holds more than `FEATURES_MAX` shingles.
-        KafkaUnreachableError: No broker answered in time.
-        SettingsError: A topic does not exist.
     """
     documents = await _documents(window)
     told = await window.told()

@@ -40,12 +40,7 @@ class Window:
     quiet: bool  # show no progress
 
     async def documents(self, job: Embedded) -> AsyncGenerator[tuple[ConsumerRecord, Unsigned | Removal]]:
-        """Yield each readable document with its text, and each removal.
-
-        Raises:
-            KafkaUnreachableError: No broker answered in time.
-            SettingsError: The topic does not exist.
-        """
+        """Yield each readable document with its text, and each removal."""
         async with aclosing(self._records(DOCUMENTS)) as records:
             async for record in records:
                 try:
@@ -55,12 +50,7 @@ class Window:
                     continue
 
     async def signatures(self) -> AsyncGenerator[Arrival]:
-        """Yield each signature of the deployment's scheme, and each removal.
-
-        Raises:
-            KafkaUnreachableError: No broker answered in time.
-            SettingsError: The topic does not exist.
-        """
+        """Yield each signature of the deployment's scheme, and each removal."""
         scheme, limits = self.deployment.scheme, self.deployment.document_limits
         async with aclosing(self._records(SIGNATURES)) as records:
             async for record in records:
@@ -72,12 +62,7 @@ class Window:
                     yield arrival
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Yield all verdicts and events.
-
-        Raises:
-            KafkaUnreachableError: No broker answered in time.
-            SettingsError: A topic does not exist.
-        """
+        """Yield all verdicts and events."""
         settings, since_ms = self.deployment.settings, self.since_ms
         found = follow_events(settings, self.wait_seconds, EventFilter(), since_ms=since_ms, until_end=True)
         async with aclosing(found) as arrivals:

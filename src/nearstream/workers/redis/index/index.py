@@ -134,12 +134,7 @@ class RedisIndex:
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
     async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":
-        """Return the neighbours of each document, at least one, with their families, even while writes are refused.
-
-        Raises:
-            IndexUnavailableError: No answer within `look_up_seconds` of the address.
-            IndexLostError: The index was emptied.
-        """
+        """Return the neighbours of each document, at least one, with their families, even while writes are refused."""
         from nearstream.streams.matching.looking_up import look_up_all  # this loads numpy
 
         with errors_mapped():
@@ -150,31 +145,17 @@ class RedisIndex:
                     return await look_up_all(self._reading, asked, now_ms)
 
     async def details(self, growth: Growth, delay_ms: int) -> FamilyDetails:
-        """Return the details of a family that was found. Labels count from the age `delay_ms` on.
-
-        Raises:
-            IndexUnavailableError: No answer within `look_up_seconds` of the address.
-            IndexLostError: The index was emptied.
-        """
+        """Return the details of a family that was found. Labels count from the age `delay_ms` on."""
         with errors_mapped():
             async with asyncio.timeout(self.address.look_up_seconds):
                 return await details_of(self.store(), growth, delay_ms)
 
     async def cover(self, positions: Sequence[Position]) -> None:
-        """Note that all records up to these positions are done.
-
-        Raises:
-            IndexUnavailableError: The server does not answer. Wait, then repeat the call.
-            IndexLostError: The index was emptied.
-        """
+        """Note that all records up to these positions are done."""
         await self.store().cover([Cover(*position) for position in positions])
 
     async def state(self) -> IndexState:
-        """Return whether the index can be trusted now.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Return whether the index can be trusted now."""
         found = [await ask(self.asking, "HMGET", key, "layout", "rebuilder") for key in self.facts_keys]
         states = {self.state_in(packed, rebuilder) for packed, rebuilder in found}
         worst_first = (IndexState.LOST, IndexState.REBUILDING, IndexState.READY)
@@ -193,11 +174,7 @@ class RedisIndex:
         return [self.layout.tag(slot) + KeyKind.FACTS for slot in range(self.layout.shape.slots)]
 
     async def checkpoints(self) -> dict[int, int]:
-        """Return the last offset up to which all slots know that everything is done, by partition.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Return the last offset up to which all slots know that everything is done, by partition."""
         fields = [f"{COVER_FIELD}{partition}" for partition in range(self.layout.shape.partitions)]
         covers = [await ask(self.asking, "HMGET", key, *fields) for key in self.facts_keys]
         by_partition = enumerate(zip(*covers, strict=True))
@@ -210,7 +187,6 @@ class RedisIndex:
 
         Raises:
             IndexUnavailableError: The server does not answer, or the index is being rebuilt.
-            IndexLostError: The index was emptied.
         """
         known = await self.checkpoints()
         # Check last: this confirms that the checkpoints above were still valid when they were read.
@@ -227,7 +203,6 @@ class RedisIndex:
 
         Raises:
             IndexLostError: It was not rebuilt.
-            IndexUnavailableError: The server does not answer.
         """
         with errors_mapped():
             layout = await stored_layout(self.client, self.address.prefix, self.address.limits)
@@ -272,13 +247,7 @@ class Lane:
 
 @asynccontextmanager
 async def index_to_read(address: IndexAddress, wait_seconds: float) -> AsyncIterator[RedisIndex]:
-    """Open an index read-only as soon as the server answers, and close it in the end.
-
-    Raises:
-        SettingsError: The scheme or the key do not fit, or another release made the index.
-        IndexLostError: There is no index.
-        IndexUnavailableError: The server did not answer within `wait_seconds`.
-    """
+    """Open an index read-only as soon as the server answers, and close it in the end."""
     index = await until_answered(partial(RedisIndex.open_to_read, address), wait_seconds)
     try:
         yield index
@@ -293,22 +262,14 @@ def home_of(layout: StoreLayout, document_key: str) -> int:
 
 
 async def current_number(index: RedisIndex, document_key: str) -> int:
-    """Return the number of the current state of a document, 0 without it.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the number of the current state of a document, 0 without it."""
     layout, document = index.layout, document_hash(document_key)
     key = layout.tag(home_of(layout, document_key)) + KeyKind.REGISTRY + layout.registry_chunk(document)
     return int(await ask(index.asking, "HGET", key, document) or 0)
 
 
 async def current_state(index: RedisIndex, document_key: str) -> tuple[int, View] | None:
-    """Return the number of the current state of a document and what is known about it, None without it.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the number of the current state of a document and what is known about it, None without it."""
     number = await current_number(index, document_key)
     (view,) = await index.store().fetch([Query(number, record=True)]) if number else (None,)
     return None if view is None or view.is_gone else (number, view)

@@ -80,11 +80,7 @@ class IndexRebuild:
         self._dated.now_ms = now_ms
 
     async def cover(self, positions: Sequence[Position]) -> None:
-        """Note that all records up to these positions are done.
-
-        Raises:
-            IndexUnavailableError: The server does not answer, or another rebuild has taken the index.
-        """
+        """Note that all records up to these positions are done."""
         await self.store.cover([Cover(*position) for position in positions])
 
     async def close(self) -> None:

@@ -22,8 +22,6 @@ async def check_requirements(client: Client, address: IndexAddress, *, may_creat
 
     Raises:
         SettingsError: One of them does not fit.
-        IndexLostError: The namespace is empty, and nothing may be created.
-        IndexUnavailableError: The server does not answer.
     """
     with errors_mapped():
         async with asyncio.timeout(_DEADLINE_SECONDS):

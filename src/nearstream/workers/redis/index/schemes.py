@@ -42,7 +42,6 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
         SettingsError: The namespace has another scheme or another key, or our scheme is being dropped, or it is
             retired and may not exist beside the active one.
         IndexLostError: The namespace has no scheme, and none may be created.
-        IndexUnavailableError: The server does not answer.
     """
     claims = await _claims(client, address)
     if not claims and not may_create:
@@ -87,11 +86,7 @@ def _require_usable(claims: dict[str, tuple[bytes, _Claim]], address: IndexAddre
 
 
 async def schemes(address: IndexAddress) -> tuple[SchemeFacts, ...]:
-    """Return the schemes of this namespace, sorted by name.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the schemes of this namespace, sorted by name."""
     async with open_client(address.connection) as client:
         return _facts(await _claims(client, address))
 
@@ -107,7 +102,6 @@ async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
     Raises:
         SettingsError: The namespace does not have this scheme.
         SchemeRefusedError: Another client changed the schemes meanwhile.
-        IndexUnavailableError: The server does not answer. The switch may have been done.
     """
     async with open_client(address.connection) as client:
         changes: list[bytes | str] = []
@@ -130,7 +124,6 @@ async def drop_scheme(address: IndexAddress) -> int:
     Raises:
         SettingsError: The namespace does not have this scheme.
         SchemeRefusedError: It is the active scheme, or another client changed the schemes meanwhile.
-        IndexUnavailableError: The server does not answer. Call this again.
     """
     async with open_client(address.connection) as client:
         raw, claim = (await _claims_with_ours(client, address))[address.scheme]
@@ -145,11 +138,7 @@ async def drop_scheme(address: IndexAddress) -> int:
 
 
 async def delete_keys(client: Client, pattern: str) -> int:
-    """Delete the keys of this pattern and return their number.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Delete the keys of this pattern and return their number."""
     found: dict[bytes, list[bytes]] = {}  # by hash tag, because one command can delete keys of one slot only
     deleted = 0
     async for key in client.scan_iter(match=pattern, count=_PAGE):

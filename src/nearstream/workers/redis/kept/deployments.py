@@ -36,12 +36,7 @@ Records = Mapping[str, DeploymentRecord]
 
 
 async def deployments(client: Client, address: IndexAddress) -> Records:
-    """Return the records of the namespace, by the name of the `signatures` topic.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Return the records of the namespace, by the name of the `signatures` topic."""
     found = await ask_fields(client, _key(address))
     return {topic.decode(): msgspec.json.decode(text, type=DeploymentRecord) for topic, text in found.items()}
 
@@ -50,31 +45,18 @@ async def add_deployment(client: Client, address: IndexAddress, topic: str, ours
     """Write the record of a topic unless there is one, and return all records after that.
 
     Of two workers that start at once with different settings only one writes, and both read what it wrote.
-
-    Raises:
-        IndexUnavailableError: The server does not answer. The record may have been written.
-        SettingsError: The server refuses our name, password or rights.
     """
     await ask(client, "HSETNX", _key(address), topic, msgspec.json.encode(ours))
     return await deployments(client, address)
 
 
 async def replace_deployment(client: Client, address: IndexAddress, topic: str, record: DeploymentRecord) -> None:
-    """Replace the record of a topic.
-
-    Raises:
-        IndexUnavailableError: The server does not answer. The record may have been replaced.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Replace the record of a topic."""
     await ask(client, "HSET", _key(address), topic, msgspec.json.encode(record))
 
 
 async def forget_scheme(address: IndexAddress, scheme: str) -> list[str]:
-    """Delete the records of a scheme and return their topics.
-
-    Raises:
-        IndexUnavailableError: The server does not answer. Call this again.
-    """
+    """Delete the records of a scheme and return their topics."""
     async with open_client(address.connection) as client:
         topics = [topic for topic, record in (await deployments(client, address)).items() if record.scheme == scheme]
         if topics:

@@ -36,41 +36,25 @@ class LabelGuards:
     namespace: str  # first part of every key
 
     async def read(self, collection: str, family: str) -> Guard | None:
-        """Return what holds for the labels of a family, None if nothing was decided.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Return what holds for the labels of a family, None if nothing was decided."""
         packed = await ask(self.client, "HGET", self._key(collection, family), _FIELD)
         return msgspec.json.decode(packed, type=Guard) if packed else None
 
     async def suspend(self, collection: str, family: str, document: str) -> None:
-        """Suspend the labels of a family, unless something was decided about them.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Suspend the labels of a family, unless something was decided about them."""
         key = self._key(collection, family)
         packed = msgspec.json.encode(Guard(state="suspended", document=document))
         await ask(self.client, "HSETNX", key, _FIELD, packed)
         await ask(self.client, "PEXPIRE", key, KEPT_MS)
 
     async def confirm(self, collection: str, family: str, guard: Guard) -> None:
-        """Let the labels of a family count again.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Let the labels of a family count again."""
         key, confirmed = self._key(collection, family), Guard(state="confirmed", document=guard.document)
         await ask(self.client, "HSET", key, _FIELD, msgspec.json.encode(confirmed))
         await ask(self.client, "PEXPIRE", key, KEPT_MS)
 
     async def forget(self, collection: str, family: str) -> None:
-        """Forget what was decided, because the labels were taken back.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Forget what was decided, because the labels were taken back."""
         await ask(self.client, "HDEL", self._key(collection, family), _FIELD)
 
     def _key(self, collection: str, family: str) -> bytes:

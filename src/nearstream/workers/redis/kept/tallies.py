@@ -50,21 +50,13 @@ class TallyStore:
         raise IndexUnavailableError("other workers change what alerts count all the time")
 
     async def firing(self) -> AsyncIterator[tuple[str, Subject]]:
-        """Yield the rule and the subject of each alert that is listed as firing.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Yield the rule and the subject of each alert that is listed as firing."""
         for value in (await ask_fields(self.client, self._firing)).values():
             name, subject = msgspec.msgpack.decode(value, type=tuple[str, Subject])
             yield name, subject
 
     async def forget_firing(self, rule: Rule, subject: Subject) -> None:
-        """Remove an alert that has ended from the list of those that are firing.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-        """
+        """Remove an alert that has ended from the list of those that are firing."""
         await ask(self.client, "HDEL", self._firing, self._key(rule, subject))
 
     @property

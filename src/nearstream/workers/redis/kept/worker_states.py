@@ -43,24 +43,14 @@ _UNREADABLE = _Said(0, WorkerState(worker="", role="", group="", state="gone", s
 
 
 async def say_state(client: Caller, namespace: str, state: WorkerState) -> None:
-    """Say the state of this worker.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Say the state of this worker."""
     key, now_ms = _key(namespace), await server_time_ms(client)
     await ask(client, "HSET", key, state.worker, msgspec.json.encode(_Said(now_ms, state)))
     await ask(client, "PEXPIRE", key, int(1000 * GONE_SECONDS))
 
 
 async def forget_worker(client: Caller, namespace: str, worker: str) -> None:
-    """Forget a worker that is stopped, and those that have been gone for long.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Forget a worker that is stopped, and those that have been gone for long."""
     key, now_ms = _key(namespace), await server_time_ms(client)
     said = await _said(client, key)
     old = [field for field, each in said.items() if now_ms - each.at_ms > 1000 * GONE_SECONDS]
@@ -68,12 +58,7 @@ async def forget_worker(client: Caller, namespace: str, worker: str) -> None:
 
 
 async def worker_states(client: Caller, namespace: str) -> list[WorkerState]:
-    """Return the state of each worker, ordered by role and worker.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Return the state of each worker, ordered by role and worker."""
     now_ms = await server_time_ms(client)
     said = (await _said(client, _key(namespace))).values()
     states = [_now(each, now_ms) for each in said if now_ms - each.at_ms <= 1000 * GONE_SECONDS]

@@ -91,10 +91,6 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
         index: The index.
         document_key: `<collection>/<id>`.
         now_ms: Milliseconds since 1970. None: the time of the server.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
     """
     chain = await _chain(index, await current_number(index, document_key))
     now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
@@ -107,12 +103,7 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
 
 
 async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[BucketFacts, ...]:
-    """Return the buckets of a state, whose keys the index does not store.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
+    """Return the buckets of a state, whose keys the index does not store."""
     packed = b"".join(pack_keys(keys))
     (found,) = await index.store().peek([Entry(number, 0, packed)])
     held, caps = dict(held_by(found)), {LINEAGE: LINEAGE_CAP, ANCHOR: index.address.limits.bucket_cap}

@@ -12,12 +12,7 @@ from nearstream.workers.redis.server.address import IndexAddress
 
 
 async def labels_of(index: RedisIndex, family: FamilyFacts) -> list[tuple[str, Labelling]]:
-    """Return the ids of the labelled documents of a family that are live, with their labels, the first one given first.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
+    """Return the ids and labels of the live labelled documents of a family, in the order in which they were given."""
     growth = family.growth
     given = {number: unpack_label(packed) for _, number, packed in (growth.marks if growth else ())}
     found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]
@@ -34,12 +29,7 @@ class LabelledFamilies:
         self._opening = Lock()  # several families are read at once, and all of them from one connection
 
     async def growth(self, document_key: str) -> LabelledGrowth | None:
-        """Return the growth of the family of a document, None if nothing in it is labelled.
-
-        Raises:
-            IndexUnavailableError: The server does not answer.
-            SettingsError: The server refuses the user, or the index has another scheme or key.
-        """
+        """Return the growth of the family of a document, None if nothing in it is labelled."""
         try:
             async with self._opening:
                 self._index = self._index or await RedisIndex.open_to_read(self._address)

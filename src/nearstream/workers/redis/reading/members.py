@@ -22,12 +22,7 @@ class MembersPage:
 
 
 async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | None:
-    """Return size and growth of the family of a document, or None if the index does not have the document.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
+    """Return size and growth of the family of a document, or None if the index does not have the document."""
     current = await current_state(index, document_key)
     own = _recorded(index, current[1]) if current else None
     if current is None or own is None:
@@ -38,12 +33,7 @@ async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | N
 
 
 async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int) -> MembersPage:
-    """Return up to `limit` members of a family that joined behind the ordinal `after`.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
+    """Return up to `limit` members of a family that joined behind the ordinal `after`."""
     founder = family.number
     if family.growth is None:
         return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
@@ -56,12 +46,7 @@ async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int
 
 
 async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorded]:
-    """Return the documents of the states that can be found, by number.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        IndexLostError: The index was emptied.
-    """
+    """Return the documents of the states that can be found, by number."""
     views = await index.store().fetch([Query(number, record=True) for number in dict.fromkeys(numbers)])
     found = {}
     for number, view in zip(dict.fromkeys(numbers), views, strict=True):
@@ -72,11 +57,7 @@ async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorde
 
 
 async def addresses(index: RedisIndex, family: FamilyFacts) -> tuple[list[str], list[str]]:
-    """Return the senders and recipients of the last hour, in hex.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the senders and recipients of the last hour, in hex."""
     if family.growth is None:
         return [], []
     since_ms = hour_start(family.growth.now_ms)

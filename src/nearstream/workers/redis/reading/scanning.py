@@ -69,10 +69,6 @@ async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIt
     """Yield all keys of an index, or those of one kind, some perhaps twice.
 
     This walks through all keys of the servers, so it takes a while where there are many.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        SettingsError: Our user may not run SCAN.
     """
     async for key in keys_of(index.client, index.layout.prefix + b"*}" + (kind or b"")):
         stored = _unpacked(index.layout, key)
@@ -95,10 +91,6 @@ async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda co
     Args:
         index: The index.
         step: Is called with the count of the keys since the last call.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        SettingsError: Our user may not run SCAN.
     """
     slots = range(index.layout.shape.slots)
     samples = {

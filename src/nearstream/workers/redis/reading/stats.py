@@ -78,9 +78,6 @@ async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, .
     Args:
         index: The index.
         keys: Samples of its keys.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
     """
     return tuple([await _facts_of_slot(index, slot, keys) for slot in range(index.layout.shape.slots)])
 
@@ -89,9 +86,6 @@ async def mean_fields(index: RedisIndex) -> float:
     """Return the highest mean count of fields of a chunk, estimated.
 
     It is the maximum over all slots and kinds of chunks. `CROWDED` is too many.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
     """
     slots = range(index.layout.shape.slots)
     return max([await _mean_fields(index, slot, kind) for slot in slots for kind in CHUNKED_KINDS])
@@ -189,11 +183,6 @@ async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFa
     Args:
         index: The index.
         now_ms: Milliseconds since 1970. 0: the time of the server.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        IndexLostError: The index was emptied.
-        SettingsError: Our user may not run SCAN.
     """
     page: list[bytes] = []
     async for stored in stored_keys(index, KeyKind.STATES):
@@ -213,10 +202,6 @@ async def families_in(index: RedisIndex, groups: Sequence[bytes], now_ms: int = 
         index: The index, which may be under rebuild.
         groups: The keys of the hashes.
         now_ms: Milliseconds since 1970. 0: the time of the server.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        IndexLostError: The index was emptied.
     """
     found = await pipelined(index.client, [("HKEYS", key) for key in groups])
     founders = [
@@ -246,11 +231,6 @@ async def totals(index: RedisIndex, keys: KeySamples) -> Totals:
     Args:
         index: The index.
         keys: Samples of its keys.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        IndexLostError: The index was emptied.
-        SettingsError: Our user may not run INFO.
     """
     families = copies = 0
     for sample in (keys[slot, KeyKind.STATES] for slot in range(index.layout.shape.slots)):

@@ -91,12 +91,7 @@ def _options(connection: Connection) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_client(connection: Connection) -> AsyncIterator[Client]:
-    """Yield a client and close it at the end.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Yield a client and close it at the end."""
     client = connect(connection)
     try:
         with errors_mapped():
@@ -128,20 +123,13 @@ async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str 
     """Return the reply to one plain command about one key.
 
     The type is Any because each command has its own form of reply.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
     """
     with errors_mapped():
         return await client.execute_command(command, key, *arguments)
 
 
 async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
-    """Return the fields of a hash.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the fields of a hash."""
     found = await ask(client, "HGETALL", key)
     # A client answers with a dictionary, a shared connection with the list that the server sends.
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
@@ -176,11 +164,7 @@ async def _owner(client: Caller, key: bytes) -> dict[str, Any]:
 
 
 async def server_facts(client: Client) -> list[dict[str, Any]]:
-    """Return what INFO says of each server that has data.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-    """
+    """Return what INFO says of each server that has data."""
     with errors_mapped():
         if isinstance(client, Redis):
             return [await client.info()]
@@ -192,9 +176,6 @@ async def server_time_ms(client: Caller) -> int:
     """Return the server's time in milliseconds since 1970.
 
     The retention follows this clock. In a cluster it is the clock of any node.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
     """
     with errors_mapped():
         seconds, microseconds = await client.execute_command("TIME")
@@ -202,22 +183,14 @@ async def server_time_ms(client: Caller) -> int:
 
 
 async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
-    """Yield all keys that begin like this, some perhaps twice. A `*` in it stands for anything.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Yield all keys that begin like this, some perhaps twice. A `*` in it stands for anything."""
     with errors_mapped():
         async for key in client.scan_iter(match=prefix + b"*", count=_PAGE_KEYS):
             yield key
 
 
 async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
-    """Return the number of fields of each of these hashes, 0 for a missing one.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the number of fields of each of these hashes, 0 for a missing one."""
     return await pipelined(client, [("HLEN", key) for key in keys])
 
 
@@ -225,9 +198,6 @@ async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None
     """Return the bytes of memory that each key takes, 0 for a missing one.
 
     None means that our user may not run MEMORY USAGE.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
     """
     try:
         found = await pipelined(client, [("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
@@ -237,12 +207,7 @@ async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None
 
 
 async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
-    """Return the replies to plain commands, each about one key, in few round trips.
-
-    Raises:
-        IndexUnavailableError: A server does not answer.
-        SettingsError: A server refuses one of them.
-    """
+    """Return the replies to plain commands, each about one key, in few round trips."""
     replies: list[Any] = []
     for start in range(0, len(commands), _PIPELINE_COMMANDS):
         with errors_mapped():

@@ -32,9 +32,7 @@ async def open_store(
         may_create: Nothing was ever admitted, so what is missing is new rather than lost.
 
     Raises:
-        SettingsError: Another release made the index, or it has another shape.
         IndexLostError: A slot is missing, or was created again.
-        IndexUnavailableError: A server does not answer.
     """
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
     first = await packed_layout(client, layout.tag(0) + KeyKind.FACTS, prefix)
@@ -57,9 +55,7 @@ async def stored_layout(client: Client, prefix: bytes, limits: IndexLimits) -> S
     """Return the layout of an index, as its first slot keeps it.
 
     Raises:
-        SettingsError: Another release made the index.
         IndexLostError: There is no index.
-        IndexUnavailableError: The server does not answer.
     """
     key = StoreLayout(prefix, b"", Shape(), {}, limits).tag(0) + KeyKind.FACTS
     stored = await packed_layout(client, key, prefix)
@@ -73,7 +69,6 @@ async def packed_layout(client: Client, key: bytes, prefix: bytes) -> bytes | No
 
     Raises:
         SettingsError: Another release made the index. Those before format 8 kept the format by itself.
-        IndexUnavailableError: The server does not answer.
     """
     packed: bytes | None
     former_format, packed = await ask(client, "HMGET", key, "format", "layout")
@@ -89,11 +84,7 @@ async def packed_layout(client: Client, key: bytes, prefix: bytes) -> bytes | No
 
 
 def as_stored(layout: StoreLayout, packed: bytes) -> StoreLayout:
-    """Return the layout that a slot keeps.
-
-    Raises:
-        SettingsError: It has another shape.
-    """
+    """Return the layout that a slot keeps."""
     require_shape(layout.prefix, shape_of(packed), layout.shape)
     return layout.as_stored(packed)
 

@@ -140,7 +140,6 @@ class RedisTransport:
         return replies
 
     async def _server(self, slot: int) -> _Server:
-        """Return the server of a slot."""
         if not isinstance(self._client, RedisCluster):
             return self._client
         await self._client.initialize()
