@@ -96,7 +96,7 @@ TOUCHES: dict[str, Callable[[Path], bool]] = {
 }
 
 
-@pytest.mark.parametrize("title", RECIPES.keys() | TOUCHES.keys())
+@pytest.mark.parametrize("title", sorted(RECIPES.keys() | TOUCHES.keys()))
 def test_a_recipe_names_all_files_that_its_example_touches(title: str) -> None:
     named = set(re.findall(r"`((?:schemas|streams|workers)/[\w./]+)`", RECIPES[title]))
     touched = {
