@@ -74,15 +74,20 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
     """A relation event that also describes what the newer document changed.
 
     A scheme without an LD signature leaves out these fields.
+
+    Attributes:
+        added: Estimated characters of the newer document that the older does not have.
+        removed: Estimated characters of the older document that the newer does not have.
+        new_spans: The longest parts of the newer document, `[start, end)` in characters of its normal form, in which
+            no passage of the older was found. New text is inside them. Empty if `added` is 0.
+        new_spans_omitted: How many more such parts there are.
+        symbols_differ: Whether letters and digits are equal, so that only signs differ, such as currency or operators.
     """
 
-    added: Count | UnsetType = UNSET  # estimated characters of the newer document that the older does not have
-    removed: Count | UnsetType = UNSET  # estimated characters of the older document that the newer does not have
-    # The longest parts of the newer document, `[start, end)` in characters of its normal form, in which no passage of
-    # the older was found. New text is inside them. Empty if `added` is 0.
+    added: Count | UnsetType = UNSET
+    removed: Count | UnsetType = UNSET
     new_spans: Places | UnsetType = UNSET
-    new_spans_omitted: Count | UnsetType = UNSET  # how many more such parts there are
-    # Whether letters and digits are equal, so that only signs differ, such as currency or operators.
+    new_spans_omitted: Count | UnsetType = UNSET
     symbols_differ: bool | UnsetType = UNSET
 
 
@@ -91,10 +96,15 @@ class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"
 
 
 class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
-    """One document is inside the other."""
+    """One document is inside the other.
 
-    inner: Literal["newer", "older"]  # the document that is inside the other
-    place: Place  # its span, `[start, end)` in characters of the outer normal form
+    Attributes:
+        inner: The document that is inside the other.
+        place: Its span, `[start, end)` in characters of the outer normal form.
+    """
+
+    inner: Literal["newer", "older"]
+    place: Place
 
 
 class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):

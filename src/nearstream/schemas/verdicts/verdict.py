@@ -60,43 +60,53 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
 
     Every admitted record has one. A record that is delivered again has the same one, byte for byte, unless a document
     that it names was removed meanwhile, and but for `references`. The fields of `DocumentRef` name the document itself.
+
+    Attributes:
+        event_id: 32 hex characters, always equal for a record.
+        collection: The tenant of the document.
+        scheme: Name of the scheme of its signature.
+        verdict: The best relation to an earlier document, `unchanged` if the record repeats the current state, or
+            `unique`. The best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged,
+            version, overlap, and among equals the larger resemblance, then the earlier document.
+        of: The document of that relation. Null if the verdict is `unique`, or if that document was removed or has
+            expired.
+        family: The family of the document.
+        events: How many relation events were sent with this verdict.
+        resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
+        distance: Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
+        inner: Of a containment: which document is inside the other.
+        added: Estimated characters of this document that `of` does not have. Left out as `distance` is.
+        novel: Estimated characters that none of the documents has that this verdict and its events name. Text counts as
+            known from a run of eight common words on. Left out by a scheme without an LD signature.
+        novel_spans: Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters
+            of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
+        sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
+        common: Characters that are not novel, but known only from text that many documents have.
+        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is
+            masked. Never true if any text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
+        references: Of each collection that the document names in `against`, the document that is most like it, if one
+            is related, as of the time of sending. Left out if it names none.
+        low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
+            such as the frame of a site, and its event is not sent.
+        degraded: What was incomplete in the input or the environment.
     """
 
-    event_id: HexId  # 32 hex characters, always equal for a record
-    collection: Name  # the tenant of the document
-    scheme: SchemeName  # name of the scheme of its signature
-    # The best relation to an earlier document, `unchanged` if the record repeats the current state, or `unique`. The
-    # best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged, version, overlap, and
-    # among equals the larger resemblance, then the earlier document.
+    event_id: HexId
+    collection: Name
+    scheme: SchemeName
     verdict: VerdictKind
-    # The document of that relation. Null if the verdict is `unique`, or if that document was removed or has expired.
     of: DocumentRef | None
-    family: FamilyRef  # the family of the document
-    events: Count  # how many relation events were sent with this verdict
-    # Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
+    family: FamilyRef
+    events: Count
     resemblance: Interval | UnsetType = UNSET
-    # Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
     distance: Distance | UnsetType = UNSET
-    inner: Literal["newer", "older"] | UnsetType = UNSET  # of a containment: which document is inside the other
-    # Estimated characters of this document that `of` does not have. Left out as `distance` is.
+    inner: Literal["newer", "older"] | UnsetType = UNSET
     added: Amount | UnsetType = UNSET
-    # Estimated characters that none of the documents has that this verdict and its events name. Text counts as known
-    # from a run of eight common words on. Left out by a scheme without an LD signature.
     novel: Amount | UnsetType = UNSET
-    # Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters of the normal
-    # form, since workers match signatures. `scan` prints them in the text as it was sent.
     novel_spans: Annotated[tuple[Place, ...], Meta(max_length=16)] | UnsetType = UNSET
-    # The fewest of these documents that together have what is not novel, at most 5, the largest part first.
     sources: Annotated[tuple[SourceRef, ...], Meta(max_length=5)] | UnsetType = UNSET
-    # Characters that are not novel, but known only from text that many documents have.
     common: Count | UnsetType = UNSET
-    # Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is masked. Never true
-    # if any text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
     redundant: bool | UnsetType = UNSET
-    # Of each collection that the document names in `against`, the document that is most like it, if one is related, as
-    # of the time of sending. Left out if it names none.
     references: Annotated[tuple[ReferenceMatch, ...], Meta(max_length=REFERENCES_MAX)] | UnsetType = UNSET
-    # Reasons to trust the relation less. `common_text`: it rests on text that many documents have, such as the frame of
-    # a site, and its event is not sent.
     low_confidence: Words = ()
-    degraded: Words  # what was incomplete in the input or the environment
+    degraded: Words
