@@ -7,7 +7,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 STACK ?= build/stack
-SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h) build_backend/compiled.py
+SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h build_backend/*.py)
 SPACE := $() $()
 # What pip does goes to stderr line by line, because a first install takes minutes, and `make -s stack` is evaluated.
 SHOWN := | awk '!/already satisfied/ { print "  " substr($$0, 1, 110); fflush() }' >&2

@@ -130,7 +130,7 @@ async def test_a_rebuild_admits_nothing_that_was_refused_or_cannot_be_matched(
             await _wipe(url)
             rebuilt = await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
             assert (rebuilt.admitted, rebuilt.skipped) == (2, 2)
-            assert [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()] == [
+            assert sorted(header(letter.headers, REASON_HEADER) or b"" for letter in await deployment.letters()) == [
                 b"invalid_signature",
                 b"unprocessable",
             ]

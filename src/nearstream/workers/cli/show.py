@@ -32,12 +32,12 @@ from nearstream.workers.operations.terminal import (
     utc_time,
 )
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
 
 if TYPE_CHECKING:
     from nearstream.streams.store.record import Recorded
     from nearstream.workers.operations.inspection import Inspected
     from nearstream.workers.redis.index.index import RedisIndex
+    from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
 
 _PAGE = 1_000
 # The fields of a signature that say something to a person.
@@ -139,7 +139,7 @@ def document_report(inspected: "Inspected") -> dict[str, Any]:
     return told
 
 
-def _state_report(state: StateFacts) -> dict[str, Any]:
+def _state_report(state: "StateFacts") -> dict[str, Any]:
     """Return a state as it was found, but of its signature only what can be read."""
     told: dict[str, Any] = to_builtins(state)
     member = state.family
@@ -173,7 +173,7 @@ def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
     yield from _bucket_lines(inspected.buckets)
 
 
-def _expiry(states: Sequence[StateFacts], now_ms: int) -> str:
+def _expiry(states: "Sequence[StateFacts]", now_ms: int) -> str:
     if not states or states[0].expired:
         return ""
     end_ms = states[0].expires_at_ms
@@ -203,7 +203,7 @@ def _signature_lines(signature: Signature) -> Iterator[str]:
         yield row("degraded", ", ".join(map(escaped, signature.degraded)))
 
 
-def _family_lines(state: StateFacts) -> Iterator[str]:
+def _family_lines(state: "StateFacts") -> Iterator[str]:
     """Yield the place of a state in its family, and how large that is."""
     member = state.family
     facts = member.facts if member else None
@@ -224,7 +224,7 @@ def _family_lines(state: StateFacts) -> Iterator[str]:
     yield row("", f"joined: {hour} in the last hour, {day} in the last day, {week} in the last week")
 
 
-def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
+def _state_lines(states: "Sequence[StateFacts]") -> Iterator[str]:
     yield row("states", f"{'number':>8}  {'version':<16}  {'':<8}  {'signature':<16}  bytes  events  observed")
     for state in states:
         position = f"{state.position.partition} offset {state.position.offset}"
@@ -235,13 +235,13 @@ def _state_lines(states: Sequence[StateFacts]) -> Iterator[str]:
         )
 
 
-def _status(state: StateFacts) -> str:
+def _status(state: "StateFacts") -> str:
     if state.expired:
         return "expired"
     return "replaced" if state.superseded_by else "live"
 
 
-def _bucket_lines(buckets: Sequence[BucketFacts]) -> Iterator[str]:
+def _bucket_lines(buckets: "Sequence[BucketFacts]") -> Iterator[str]:
     """Yield how many buckets of each kind hold how many states, then each hot bucket."""
     for kind, group in groupby(buckets, key=lambda bucket: bucket.kind):
         of_kind = list(group)
