@@ -46,9 +46,10 @@ async def test_what_has_expired_takes_no_memory() -> None:
         batch = [put(f"d{minute}", text, minute, lineage=f"l{minute % 9}"), put("page", copied, minute)]
         told = await one.match_all([*batch, removal(f"d{minute - 2}")])
         copies += verdict(told[1]).verdict in ("near_duplicate", "exact_duplicate")
-        if minute % 200 == 199:
+        if minute % 5 == 4:
             sizes.append(len(pickle.dumps(store._transport)))
-    assert sizes[2] < 1.2 * sizes[0]
+    # The size at one moment depends on which texts expire then, so it is compared over 100 minutes.
+    assert sum(sizes[-20:]) < 1.1 * sum(sizes[20:40])
     assert copies > 400
 
 
