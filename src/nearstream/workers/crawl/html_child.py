@@ -92,11 +92,7 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     of all text that is seen, empty if it is that of the text, then each part of the text, such as a paragraph. Parts as
     long as a sentence that are seen beside the main content come last, if they are twice as much, each after
     `LEFT_OUT`. The sign is `s` if the main content was too small, so that the text is all text of the page, else `-`.
-
-    Args:
-        html: The page.
-        main_content: Leave out what surrounds the content, such as navigation and footers.
-        links: Put the targets of links and the addresses of images into the text, where they are.
+    With `links` the targets of links and the addresses of images are in the text.
     """
     html = _closed(_SHADOW.sub("<div", html))
     tree = HTMLTree.parse(html)
@@ -134,9 +130,7 @@ def _style(element: ElementNode) -> str:
 def _remove_own_text(element: ElementNode, *, by_class: bool) -> None:
     """Take the text out of an element of no size, except for elements in it that have a size of their own.
 
-    Args:
-        element: The element.
-        by_class: Any class may have a size.
+    With `by_class` any class may have one.
     """
     left = [element]
     while left:
@@ -203,9 +197,7 @@ def _declared(tree: HTMLTree) -> str:
 def _is_too_small(words: int, lost: tuple[int, int]) -> bool:
     """Return whether a main content may be a notice or a heading beside what a person reads.
 
-    Args:
-        words: Of the main content.
-        lost: Words that are not in it: all of them, and those in parts as long as a sentence.
+    Of the words that are not in it, `lost` has the number of all, and of those in parts as long as a sentence.
     """
     return (words < _SMALL_WORDS and lost[0] > 0) or lost[1] > words * _PROSE_LOST
 
@@ -267,9 +259,7 @@ def confine() -> None:
 def main(deadline_seconds: int) -> None:
     """Answer messages on standard input, which is a socket, until its other end is closed.
 
-    Args:
-        deadline_seconds: After this time the kernel ends the process, also if its parent is gone or the parser holds
-            the interpreter's lock.
+    After the deadline the kernel ends the process, also if its parent is gone or the parser holds the lock of Python.
     """
     connection = socket.socket(fileno=0)
     confine()

@@ -50,10 +50,7 @@ class HtmlProcesses:
     def __init__(self, count: int = 2, deadline_seconds: float = 2.0, start_seconds: float = 10.0) -> None:
         """Prepare the pool.
 
-        Args:
-            count: Number of processes.
-            deadline_seconds: How long a document waits for a process, and then for its text.
-            start_seconds: How long a document waits for a process that has just been started.
+        A document waits so long for a process that has just been started, else for the deadline, and then for its text.
         """
         self._deadline = deadline_seconds
         self._start_seconds = start_seconds
@@ -85,8 +82,7 @@ class HtmlProcesses:
     def text(self, html: str) -> str | None:
         """Return all visible text of the HTML of a mail.
 
-        Returns:
-            None if there is no answer in time, because the document or too many others take too long.
+        There is none if the document or too many others take too long.
         """
         answer = self._answer(b"v" + html.encode("utf-8", "replace"), self._deadline)
         return None if answer is None else answer.decode("utf-8", "replace")
@@ -94,16 +90,10 @@ class HtmlProcesses:
     def page(
         self, html: str, *, main_content: bool, links: bool = False, deadline_seconds: float | None = None
     ) -> PageText | None:
-        """Return the title and the text of a web page.
+        """Return the title and the text of a web page, or None if there is no answer in time.
 
-        Args:
-            html: The page.
-            main_content: Leave out what surrounds the content.
-            links: Put the targets of links and the addresses of images into the text.
-            deadline_seconds: How long a process may take. None: as long as the pool allows, which is the most.
-
-        Returns:
-            None if there is no answer in time.
+        With `main_content` what surrounds the content is left out. With `links` the targets of links and the addresses
+        of images are in the text. No process takes longer than the pool allows.
         """
         seconds = min(self._deadline, deadline_seconds or self._deadline)
         work = b"m" if main_content else b"a"

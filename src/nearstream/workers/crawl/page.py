@@ -43,10 +43,6 @@ def decode_page(data: bytes, content_type: str) -> Decoded:
     """Decode the bytes of a web page.
 
     Its charset is declared by its content type, or else by an element `meta`, see `decode`.
-
-    Args:
-        data: The page.
-        content_type: As the server sent it, with or without a charset.
     """
     of_header = _LABEL.search(content_type[:CONTENT_TYPE_MAX_CHARACTERS])
     labels = [of_header[1] if of_header else "", html_body_declared_encoding(data) or ""]
@@ -107,13 +103,7 @@ class PageReader:
         self._has_warned = False
 
     def read(self, html: str | bytes, content_type: str = "", deadline_seconds: float | None = None) -> Page:
-        """Return the text of a page. This call blocks until a process answers.
-
-        Args:
-            html: The page, or its bytes.
-            content_type: Of bytes, as the server sent it.
-            deadline_seconds: How long the extraction may take, at most 2 s, which is the default.
-        """
+        """Return the text of a page. This call blocks until a process answers, at most 2 s, which is the default."""
         degraded = []
         if isinstance(html, bytes):
             html, is_replaced = decode_page(html, content_type)
@@ -160,10 +150,8 @@ class PageReader:
     async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[ReadDocument]:
         """Return documents with their texts and parts, in order, while the event loop runs on.
 
-        Args:
-            batch: The documents.
-            until: From this time of `time.monotonic()` on, pages get 0.25 s instead of 2 s, so that a batch of pages
-                that hang ends before Kafka gives its partitions to another worker.
+        From `until` of `time.monotonic()` on, pages get 0.25 s instead of 2 s, so that a batch of pages that hang ends
+        before Kafka gives its partitions to another worker.
         """
         if all(unsigned.document.text is not None for unsigned in batch):
             return [ReadDocument(unsigned) for unsigned in batch]

@@ -79,11 +79,7 @@ class _Buffer:
         self._pieces = pieces
 
     def fill(self, size: int) -> bool:
-        """Read until the part has at least this many bytes.
-
-        Returns:
-            Whether the file has that many.
-        """
+        """Read until the part has at least this many bytes. Return whether the file has that many."""
         while len(self.data) < size:
             piece = next(self._pieces, None)
             if piece is None:
@@ -98,13 +94,7 @@ class _Buffer:
 
 
 def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
-    """Yield the records of a file.
-
-    After a broken one the next line that begins a record is searched for.
-
-    Args:
-        pieces: The unpacked file.
-    """
+    """Yield the records of an unpacked file. After a broken one the next line that begins a record is searched for."""
     buffer = _Buffer(pieces)
     while buffer.fill(1):
         while blank := len(buffer.data) - len(buffer.data.lstrip(b"\r\n")):
@@ -122,13 +112,7 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
 
 
 def _next_record(buffer: _Buffer) -> Record | PassedOver | str:
-    """Take the record from the start of the buffer.
-
-    A broken record is left there.
-
-    Returns:
-        What is wrong with it, for a broken record.
-    """
+    """Take the record from the start of the buffer, or leave a broken one there and return what is wrong with it."""
     header = _header(buffer)
     if isinstance(header, str):
         return header
@@ -183,13 +167,9 @@ class Redirects:
         self._sources: dict[str, list[str]] = {}
 
     def add(self, url: str, location: str) -> None:
-        """Remember a redirect, in place of the oldest one if there are too many.
+        """Remember where a URL leads, which may be relative to it, in place of the oldest one if there are too many.
 
         Redirects to this URL lead to the new target from now on.
-
-        Args:
-            url: What was asked for.
-            location: Where the answer leads, which may be relative to `url`.
         """
         try:
             name, target = name_of_page(url), name_of_page(urljoin(url, location))
@@ -233,13 +213,9 @@ def is_available() -> bool:
 
 
 def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Redirect | Broken | PassedOver]:
-    """Yield what each record of a WARC file holds.
+    """Yield what each record of an unpacked WARC file holds, of which at most one record is held.
 
-    Pages are responses with status 200, resources and conversions of type HTML or plain text. At most one record is
-    held.
-
-    Args:
-        pieces: The unpacked file.
+    Pages are responses with status 200, resources and conversions of type HTML or plain text.
     """
     for record in split(pieces):
         yield _read(record) if isinstance(record, Record) else record

@@ -47,14 +47,8 @@ class ApiClient:
     ) -> Answer | None:
         """Return the answer to a question, or None without one in time.
 
-        An answer that comes too late and all other failures count as none.
-
-        Args:
-            kind: The type of the answer. Fields that it does not have are left out.
-            method: Of the request.
-            data: The body of the request.
-            query: The query of the request.
-            headers: Of this request alone.
+        An answer that comes too late and all other failures count as none. Fields that `kind` does not have are left
+        out.
         """
         sending = self.session.request(
             method, self.url, data=data, params=query, headers=headers, allow_redirects=False
@@ -107,9 +101,6 @@ async def api_client(
         without: What happens without an answer, for the log.
         headers: Of every question.
         seconds: How long an answer is waited for. None: a little longer than the API may take.
-
-    Raises:
-        SettingsError: There are several tokens, of which a client cannot know its own.
     """
     token = {"Authorization": f"Bearer {_token(settings.api_token)}"} if settings.api_token else {}
     connector = aiohttp.TCPConnector(limit=0)  # The caller bounds the number of its questions.
@@ -123,15 +114,8 @@ async def api_client(
 async def mail_client(settings: Settings, collection: str, learns: bool = False) -> AsyncIterator[Ask]:
     """Yield a function that asks the API about messages of one collection, and never lets a message wait for long.
 
-    It returns None if there is no answer in time, for whatever reason.
-
-    Args:
-        settings: Of the deployment.
-        collection: Of the messages.
-        learns: Whether the API also sends each message to the workers.
-
-    Raises:
-        SettingsError: There are several tokens, of which a client cannot know its own.
+    It returns None if there is no answer in time, for whatever reason. With `learns` the API also sends each message to
+    the workers.
     """
     headers = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
     path = "/v1/check?learn=1" if learns else "/v1/check"

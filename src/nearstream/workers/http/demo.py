@@ -49,10 +49,9 @@ _MINUTE_MS = 60_000
 
 
 def day(examples: Sequence[Document]) -> Iterator[ConsumerRecord]:
-    """Yield the records of `documents` from `BEGIN_MS` on, in order of time and without end, equal in each run.
+    """Yield the records of `documents` made from examples, from `BEGIN_MS` on, in order of time, without end.
 
-    Args:
-        examples: Documents with texts, from which all are made.
+    They are equal in each run.
     """
     later: list[ConsumerRecord] = []
     for number in count():
@@ -275,9 +274,6 @@ async def serve_demo(
         examples: Documents with texts, from which the day is made.
         speed: How many seconds of the day pass in a second.
         opened: Called with the address of the page once it answers.
-
-    Raises:
-        SettingsError: The address cannot be used.
     """
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

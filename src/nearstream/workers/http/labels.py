@@ -62,23 +62,12 @@ class MemberReader:
     async def members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
         """Return members of the family of a document, None without the document.
 
-        Args:
-            collection: The collection of the document.
-            name: Its id.
-            after: Ordinal of the member behind which they are.
-            limit: Most ordinals that are read.
-
-        Raises:
-            RefusedError: Redis does not answer, or refuses to.
+        They follow that with the ordinal `after`, of which at most `limit` are read.
         """
         return await self._within_time(self._members(collection, name, after, limit))
 
     async def known(self, collection: str, name: str) -> list[str]:
-        """Return the spellings of an id that the index has.
-
-        Raises:
-            RefusedError: Redis does not answer, or refuses to.
-        """
+        """Return the spellings of an id that the index has."""
         return await self._within_time(self._known(collection, name))
 
     async def _members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:

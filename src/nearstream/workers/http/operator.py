@@ -56,12 +56,7 @@ def add_operator_routes(
 ) -> None:
     """Let an operator see dead letters and settings, and silence alerts.
 
-    Args:
-        app: The application.
-        feed: Where the dead letters and the alerts are.
-        deployment: The deployment of the server.
-        say: Sends a record to the topic of silences.
-        replay: Sends the records of a reason again. None: this is not offered.
+    `say` sends a record to the topic of silences. `replay` sends the records of a reason again, if that is offered.
     """
     handlers: dict[str, Handler] = {
         "settings": partial(_settings, feed, deployment),
@@ -75,27 +70,13 @@ def add_operator_routes(
 
 
 async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> ReplayOutcome:
-    """Send the records of a reason again, or count what would be sent.
-
-    Raises:
-        KafkaUnreachableError: No broker answered.
-        KafkaError: A permission is missing.
-        SettingsError: A topic does not exist, or documents would be signed with another scheme than the workers'.
-        IndexUnavailableError: Redis did not answer what the scheme of the workers is.
-        TooManySpansError: The replay log is full. Nothing more is sent.
-    """
+    """Send the records of a reason again, or count what would be sent."""
     run = plan_replay if is_dry_run else replay_dead_letters
     return await run(deployment, Selection(reason, 0), _WAIT_SECONDS, Progress("dead letters", quiet=True))
 
 
 async def say_in_kafka(outbox: Outbox, topic: str, key: bytes, value: bytes | None) -> None:
-    """Send a record to the topic of silences.
-
-    Raises:
-        KafkaUnreachableError: Kafka has not confirmed it.
-        OutboxFullError: Too many records are unconfirmed.
-        SettingsError: The broker refuses it.
-    """
+    """Send a record to the topic of silences."""
     await outbox.send(ProducerRecord(topic, key, value, []), _SAY_SECONDS)
 
 
@@ -164,12 +145,7 @@ async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:
 
 
 def deployment_of(deployment: Deployment, lags: Lags) -> LiveDeployment:
-    """Return the settings of a deployment with secrets masked, and its roles with their lag.
-
-    Args:
-        deployment: The deployment of the server.
-        lags: The lag of each group, as far as it is known.
-    """
+    """Return the settings of a deployment with secrets masked, and its roles with their lag as far as it is known."""
     settings = deployment.settings
     return LiveDeployment(
         version=version("nearstream"),

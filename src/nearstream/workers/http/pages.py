@@ -51,11 +51,8 @@ class Pages:
     async def skip(self, url: str, collection: str) -> SkipAnswer:
         """Return whether a page need not be fetched now.
 
-        In doubt it is to be fetched: without a decision, and if Redis does not answer in time.
-
-        Args:
-            url: The page, of which tracking parameters and the like are ignored.
-            collection: The tenant.
+        In doubt it is to be fetched: without a decision, and if Redis does not answer in time. Tracking parameters and
+        the like in its URL are ignored.
         """
         lineage = name_of_page(url)
         state = await self._state(lineage, collection)
@@ -66,15 +63,8 @@ class Pages:
     async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, Mapping[str, str], bool]:
         """Return the line of the content that a URL had at its last fetch, or no line.
 
-        In doubt there is none, so that a crawler stores the page.
-
-        Args:
-            url: The page, exactly as it is to be fetched.
-            collection: The tenant.
-            asked: Other parameters: `fl` with the names of fields, `header`, and `filter` with `digest:` and a digest.
-
-        Returns:
-            The lines, headers about the decision, and whether there are no lines because Redis did not answer in time.
+        In doubt there is none, so that a crawler stores the page. Headers about the decision follow, and whether there
+        are no lines because Redis did not answer in time.
 
         Raises:
             RefusedError: A name in `fl` is unknown.

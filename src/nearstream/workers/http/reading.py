@@ -44,11 +44,7 @@ def type_of(record: ConsumerRecord) -> str:
 
 
 def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:
-    """Return the document of a question that is a text, or a document in JSON.
-
-    Raises:
-        InvalidMessageError: The body holds no document.
-    """
+    """Return the document of a question that is a text, or a document in JSON."""
     parsed = parse_unsigned(record, limits)
     if isinstance(parsed, Removal):
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
@@ -56,11 +52,7 @@ def read_document(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned:
 
 
 def read_signature(record: ConsumerRecord, scheme: Scheme) -> Signature:
-    """Return the signature of a question, as `nearstream sign` prints it.
-
-    Raises:
-        InvalidMessageError: The body is no signature, or one with another scheme or key.
-    """
+    """Return the signature of a question, as `nearstream sign` prints it, if it has our scheme and key."""
     signature = decode_signature_line((record.value or b"").strip())
     wrong = why_not_sent(signature, scheme)
     if wrong:
@@ -72,9 +64,6 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
     """Return the document of a question that is a web page, with its text.
 
     It blocks while the page becomes text.
-
-    Raises:
-        InvalidMessageError: The body or its headers cannot be read.
     """
     parsed = parse_document(record, limits)
     if isinstance(parsed, Removal):
@@ -94,9 +83,6 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content
         html: Where HTML becomes text.
         content: `whole` or `thread`.
         seconds: How long the answer may take.
-
-    Raises:
-        InvalidMessageError: The body holds no mail.
     """
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")

@@ -112,13 +112,7 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
 
 @asynccontextmanager
 async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> AsyncIterator[str]:
-    """Serve the HTTP API in the block, and yield its address.
-
-    At the end the requests in work are answered.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Serve the HTTP API in the block, and yield its address. At the end the requests in work are answered."""
     settings = deployment.settings
     with (
         HtmlProcesses(deadline_seconds=_HTML_SHARE * settings.api_seconds) as html,

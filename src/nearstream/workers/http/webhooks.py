@@ -59,12 +59,7 @@ def request_of(
 
     A receiver that keeps the ids of `nearstream-event-id` handles each alert once. With the secret of the target it
     computes `nearstream-signature` again: `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and the body.
-
-    Args:
-        target: Where the request goes.
-        alert: The alert.
-        at_seconds: The time of the request in seconds since 1970.
-        public_url: Address of the live page. Empty: no link is sent.
+    Without the address of the live page no link is sent.
     """
     link = link_of(alert, public_url) if public_url else ""
     body = msgspec.json.encode(_slack(alert, link) if target.form == "slack" else _alertmanager(alert, link))
@@ -168,13 +163,9 @@ class Webhooks:
         public_url: str = "",
         holds_back: Callable[[Alert], bool] = _nobody,
     ) -> None:
-        """Prepare to send to these targets.
+        """Prepare to send to these targets, but no alert that is held back, because a person has silenced it.
 
-        Args:
-            targets: The targets.
-            break_seconds: Pause after failures in succession.
-            public_url: Address of the live page, for links. Empty: none are sent.
-            holds_back: Returns whether an alert is not sent, because a person has silenced it.
+        A target gets a pause after failures in succession. Without the address of the live page no links are sent.
         """
         self._public_url, self._holds_back = public_url, holds_back
         self._lines = [_Line(target) for target in targets]

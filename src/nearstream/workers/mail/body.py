@@ -58,10 +58,6 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
 
     Of alternatives the last one with a text is read, which is what mail programs show. Attachments are left out, unless
     there is no other text: then the first one is read that is a text.
-
-    Args:
-        raw: The message.
-        html: Where HTML parts become text.
     """
     structure = read_structure(raw)
     reading = _Reading(html)

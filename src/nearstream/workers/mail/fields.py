@@ -80,14 +80,9 @@ def whole_lines(message: bytes) -> bytes:
 
 
 def split_head(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the header of a part ends, and where its content begins.
+    """Return where the header of the part from `start` to `end` ends, and where its content begins.
 
     The header ends at a blank line, or where a line is no field of a header and none that is known follows.
-
-    Args:
-        data: What holds the part.
-        start: Where the part begins.
-        end: Where it ends.
     """
     found = _HEAD.match(data, start, min(end, start + HEAD_MAX_BYTES))
     after = found.end() if found else start
@@ -101,12 +96,7 @@ def head_of(message: bytes) -> bytes:
 
 
 def read_head(head: bytes, default: str = TEXT) -> Head:
-    """Return what a header says.
-
-    Args:
-        head: The header.
-        default: The media type of a part that declares none.
-    """
+    """Return what a header says. A part that declares no media type has the default one."""
     declared = _value(head, b"type")
     kind, is_valid = _kind(declared) if declared.strip() else (default, True)
     is_valid = is_valid and not _NO_FIELD.search(head)

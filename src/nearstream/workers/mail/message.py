@@ -185,18 +185,10 @@ def first_message(message: Message) -> str | None:
 def short_message_text(subject: str, text: str, attachments: Iterable[bytes], key: HashKey) -> str:
     """Return a text that is equal for short messages of equal Subject, body and attachments.
 
-    A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also
-    has its Subject and its attachments. What is personal is masked first, as in the scheme `mail`. The result is too
-    short for shingles, so it is found by its digest alone.
-
-    Args:
-        subject: The Subject.
-        text: The text.
-        attachments: Digests of what is no text.
-        key: The deployment's key.
-
-    Returns:
-        An empty text if the message has nothing but its Subject and notices, which alone make no copy.
+    A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also has
+    its Subject and its attachments. What is personal is masked first, as in the scheme `mail`. The result is too short
+    for shingles, so it is found by its digest alone. It is empty if the message has nothing but its Subject and
+    notices, which alone make no copy.
     """
     form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
     if not (others or _masked_form(split_notices(text).own).data):
@@ -231,14 +223,8 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
     """Return the keyed digests of the contents of parts, each once, in ascending order.
 
     The first 64 parts of at most 25 MiB together count without their transfer encoding, the others as they were sent.
-
-    Args:
-        parts: The parts. Empty ones, signatures and what lies elsewhere do not count.
-        key: The deployment's key.
-        until: The time of `time.monotonic()` at which to give up.
-
-    Returns:
-        None if there was not enough time, or if a part of more than 1 MiB is encoded so that its time is not bounded.
+    Empty parts, signatures and what lies elsewhere do not count. The result is None if there was not enough time until
+    `until` of `time.monotonic()`, or if a part of more than 1 MiB is encoded so that its time is not bounded.
     """
     found = set()
     left, unsound_max = _DECODED_MAX_BYTES, _DECODED_MAX_BYTES if until == inf else _UNSOUND_MAX_BYTES

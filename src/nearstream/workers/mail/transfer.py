@@ -40,12 +40,7 @@ class Transferred(NamedTuple):
 
 
 def decode_transfer(content: bytes, encoding: str) -> Transferred:
-    """Return the content of a part without its transfer encoding. All bytes are decoded somehow.
-
-    Args:
-        content: As it was sent.
-        encoding: `base64`, `quoted-printable`, `uuencode`, or empty for none.
-    """
+    """Return the content of a part without its transfer encoding. All bytes are decoded somehow."""
     if encoding == "base64":
         return _of_base64(content)
     if encoding == "quoted-printable":
@@ -60,13 +55,8 @@ def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[b
 
     Empty blocks come too, after which a caller that has no time left can stop.
 
-    Args:
-        content: As it was sent.
-        encoding: As of `decode_transfer`.
-        unsound_max: Most bytes that may be decoded at once.
-
     Raises:
-        UnsoundError: A larger content can only be decoded at once.
+        UnsoundError: A content of more than `unsound_max` bytes can only be decoded at once.
     """
     if encoding == "quoted-printable":
         yield from map(_of_quoted_block, _blocks(content))

@@ -21,11 +21,7 @@ def settings_of(crawler: Crawler) -> Settings:
 
 
 def seconds_to_ask(settings: Settings, crawler: Crawler) -> float:
-    """Return how long an answer of the API is waited for.
-
-    Raises:
-        SettingsError: No time.
-    """
+    """Return how long an answer of the API is waited for."""
     seconds = crawler.settings.getfloat(SECONDS_SETTING, ask_seconds(settings))
     if not seconds > 0:
         raise SettingsError(f"{SECONDS_SETTING}: expected seconds above 0, got {seconds:g}")

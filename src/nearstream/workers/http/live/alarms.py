@@ -63,11 +63,9 @@ class Alarms:
         self._decided = frozenset(each.event_id for each in floods)
 
     def firing(self, collection: str, now_ms: int) -> tuple[Alert, ...]:
-        """Return the alerts of a collection that have not ended, the newest first.
+        """Return the alerts of a collection that have not ended, and those about all tenants, the newest first.
 
-        Args:
-            collection: The tenant. Alerts about all tenants are returned too. Empty: of all.
-            now_ms: The time, in milliseconds since 1970.
+        Without a collection those of all are returned.
         """
         known = (each for each in self._newest.values() if each.event_id not in self._decided)
         shown = [each for each in known if _is_shown(each, now_ms)]

@@ -55,12 +55,7 @@ class Stored:
 
 
 def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:
-    """Show what two documents share.
-
-    Args:
-        one: Of one document, its signature or what the index keeps of it.
-        other: Of the other document.
-        deployment: Its scheme, key and thresholds.
+    """Show what two documents share, by their signatures or what the index keeps of these.
 
     Raises:
         ValueError: The signatures are of two schemes or two collections.
@@ -92,18 +87,7 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
 def document_of(
     collection: str, name: str, verdict: DocumentVerdict | None, states: Sequence[Signature], deployment: Deployment
 ) -> LiveDocument:
-    """Show a document with what each of its states has changed.
-
-    Args:
-        collection: The tenant.
-        name: Its id.
-        verdict: Its last verdict, None if that is not known.
-        states: Its states, the last one first.
-        deployment: Its scheme, key and thresholds.
-
-    Raises:
-        ValueError: The signatures are of two schemes.
-    """
+    """Show a document with what each of its states has changed, the last one first."""
     changes = [_change(newer, older, deployment) for newer, older in pairwise(states)]
     versions = (
         LiveVersion(

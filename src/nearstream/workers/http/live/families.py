@@ -66,11 +66,7 @@ class Growth:
     """The families that documents joined last, at most `FAMILIES`."""
 
     def __init__(self, is_storm: Callable[[str, str], bool]) -> None:
-        """Start without families.
-
-        Args:
-            is_storm: Returns whether a family is a storm, by its collection and its id.
-        """
+        """Start without families. `is_storm` tells of a collection and the id of a family whether that is a storm."""
         self._is_storm = is_storm
         self._families: OrderedDict[str, _Family] = OrderedDict()  # the one that was joined last is at the end
 
@@ -113,13 +109,7 @@ class Growth:
         return tuple(self._shown(self._families[rank[2]], now_ms) for rank in found)
 
     def detail(self, own_id: str, now_ms: int, collections: frozenset[str]) -> LiveFamilyDetail | None:
-        """Return a family, None if it is not known.
-
-        Args:
-            own_id: Its id.
-            now_ms: The time, in milliseconds since 1970.
-            collections: Collections that the reader may see. Empty: all.
-        """
+        """Return a family, None if it is not known or its collection is none of these. Empty: all."""
         family = self._families.get(own_id)
         if family is None or (collections and family.collection not in collections):
             return None
@@ -194,17 +184,7 @@ def _member(verdict: DocumentVerdict, at_ms: int) -> LiveMember:
 
 
 async def family_in_index(index: RedisIndex, collection: str, name: str, now_ms: int) -> LiveFamilyDetail | None:
-    """Return the family of a document, None if the index does not have the document.
-
-    Args:
-        index: The index.
-        collection: The collection of the document.
-        name: Its id.
-        now_ms: The time, in milliseconds since 1970.
-
-    Raises:
-        IndexUnavailableError: The server does not answer.
-    """
+    """Return the family of a document, None if the index does not have the document."""
     family = await stored_family(index, document_key(collection, name))
     if family is None:
         return None

@@ -57,13 +57,7 @@ class Rates:
         self._newest = 0
 
     def add(self, verdict: str, at_ms: int, age_ms: int) -> None:
-        """Count a verdict.
-
-        Args:
-            verdict: Its kind.
-            at_ms: When it was sent, in milliseconds since 1970.
-            age_ms: Time from the observation of its document until then.
-        """
+        """Count a verdict that was sent at a time, so many milliseconds after its document was observed."""
         number = at_ms // SLOT_MS
         slot = self._slots.get(number)
         if slot is None:
@@ -178,12 +172,7 @@ class Ring:
         return self._numbers.get(event_id)
 
     def after(self, number: int, limit: int) -> tuple[int, list[Entry]]:
-        """Return how many events were missed after a number, and the next ones.
-
-        Args:
-            number: Number of the last event that was read, 0 for none.
-            limit: Most events to return.
-        """
+        """Return how many events were missed after a number, which is 0 at first, and the next ones."""
         first = self._last - len(self._entries) + 1
         missed = max(first - 1 - number, 0)
         start = max(number + 1 - first, 0)
@@ -233,12 +222,7 @@ class Feed:
     """
 
     def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
-        """Start without events.
-
-        Args:
-            clock: Returns the time of the stream in milliseconds since 1970.
-            source: Where the events come from.
-        """
+        """Start without events. The clock returns the time of the stream in milliseconds since 1970."""
         self.ring = Ring()
         self.lag: LiveLag | None = None
         self.lags: dict[str, list[PartitionLag]] = {}
@@ -258,10 +242,7 @@ class Feed:
     def add(self, event: Event, at_ms: int) -> None:
         """Take an event, unless it is in the ring already, as one that is delivered again.
 
-        Args:
-            event: A verdict, a relation event or a retraction.
-            at_ms: When it was sent, in milliseconds since 1970. An event that says it comes from before 1970, or from
-                the future, counts for 1970, or for now.
+        One that says it was sent before 1970, or in the future, counts for 1970, or for now.
         """
         at_ms = min(max(at_ms, 0), self._clock())
         if self.ring.holds(event.event_id):
@@ -321,12 +302,7 @@ class Feed:
         return self.letters.shown(self._clock())
 
     def family(self, own_id: str, collections: frozenset[str]) -> LiveFamilyDetail | None:
-        """Return a family, None if it is not known.
-
-        Args:
-            own_id: Its id.
-            collections: Collections that the reader may see. Empty: all.
-        """
+        """Return a family, None if it is not known or its collection is none of these. Empty: all."""
         return self._growth.detail(own_id, self._clock(), collections)
 
     def founder(self, own_id: str) -> tuple[str, str] | None:

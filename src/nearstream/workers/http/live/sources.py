@@ -65,12 +65,8 @@ _CHANGE = 0.1  # share by which the lag has to differ from that of a minute ago
 async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> AsyncIterator[None]:
     """Feed the live page while the block runs, however often Kafka is away.
 
-    The consumers have no group, so they commit nothing and move no offset of the workers.
-
-    Args:
-        settings: Settings of the deployment.
-        feed: What takes the events.
-        since_ms: Begin with the events sent at this time or later. None: an hour ago.
+    The consumers have no group, so they commit nothing and move no offset of the workers. They begin with the events
+    sent at a time or later, by default an hour ago.
     """
     work = (
         _follow(settings, feed, since_ms),
@@ -232,12 +228,7 @@ async def _follow_silences(settings: Settings, feed: Feed) -> None:
 
 
 async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
-    """Ask whether a worker `alert` has ever read the verdicts, and how far it is behind.
-
-    Args:
-        settings: The settings with the group of these workers.
-        feed: What takes the answer.
-    """
+    """Ask whether a worker `alert` of this group has ever read the verdicts, and how far it is behind."""
     topic = settings.topic_prefix + VERDICTS.name
     feed.is_alerting = await ever_committed_if_known(settings, topic, _CONNECT_SECONDS)
     if feed.is_alerting:
@@ -281,21 +272,12 @@ class DayCounts:
     """The verdicts sent in each half hour of the last day."""
 
     def __init__(self, client: AIOKafkaConsumer, partitions: Sequence[TopicPartition]) -> None:
-        """Start without counts.
-
-        Args:
-            client: A connected consumer without a group.
-            partitions: The partitions of the topic.
-        """
+        """Start without counts of these partitions. The consumer is connected and has no group."""
         self._client, self._partitions = client, partitions
         self._places: dict[int, int] = {}  # the sum of the offsets at the begin of a slot, by number of the slot
 
     async def read(self, now_ms: int) -> tuple[int, ...]:
-        """Return the number of records in each slot, the running one last.
-
-        Raises:
-            KafkaError: No broker answers.
-        """
+        """Return the number of records in each slot, the running one last."""
         last = now_ms // (1000 * SLOT_SECONDS)
         wanted = range(last - SLOTS + 1, last + 1)
         self._places = {slot: place for slot, place in self._places.items() if slot in wanted}
@@ -316,12 +298,7 @@ class Trend:
         self._readings: deque[tuple[float, int]] = deque()
 
     def add(self, rows: Sequence[PartitionLag], now: float) -> LiveLag:
-        """Take the lag of all partitions, and return it with its trend.
-
-        Args:
-            rows: The lag of each partition.
-            now: The time in seconds, by a clock that never goes back.
-        """
+        """Take the lag of all partitions at a time by a clock that never goes back, and return it with its trend."""
         records = sum(row.records for row in rows)
         seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
         while self._readings and self._readings[0][0] < now - _MINUTE_SECONDS:
