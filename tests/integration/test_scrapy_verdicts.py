@@ -10,9 +10,8 @@ from scrapy.utils.test import get_crawler
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import load
-from nearstream.workers.scrapy.pipeline import PageItem
+from nearstream.workers.scrapy.pipeline import PageItem, verdicts
 from nearstream.workers.scrapy.signals import verdict_received
-from nearstream.workers.scrapy.verdicts import verdicts
 from tests.devstack.server import free_ports
 from tests.support.api import served
 from tests.support.deployment import TEXTS

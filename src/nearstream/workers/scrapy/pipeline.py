@@ -1,13 +1,14 @@
-"""The item pipeline, which sends pages to the topic `documents`."""
+"""The item pipeline, which sends pages to the topic `documents`, and asks for their verdicts."""
 
 import asyncio
 import logging
 import time
 from asyncio import Semaphore
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,19 +27,27 @@ from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.warc import PERMANENT
+from nearstream.workers.http.client import ApiClient, api_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import kept_sender
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import record_key
-from nearstream.workers.scrapy.environment import WAIT_SECONDS, count, keep_client_out_of_log, quiet_client, settings_of
-from nearstream.workers.scrapy.verdicts import VERDICTS_SETTING, Verdicts, verdicts
+from nearstream.workers.scrapy.environment import (
+    WAIT_SECONDS,
+    count,
+    keep_client_out_of_log,
+    quiet_client,
+    seconds_to_ask,
+    settings_of,
+)
+from nearstream.workers.scrapy.signals import verdict_received
 
 FILE_MAX_BYTES = 1024**3
-
-
 SOURCE = "crawler"
+VERDICTS_SETTING = "CRAWL_VERDICTS"
+FIELD = "nearstream"  # of an item
 UNSENT_SETTING, UNSENT = "CRAWL_UNSENT", "nearstream-unsent.jsonl"
 CLOSED = "nearstream_cannot_send"  # why a spider is closed
 PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
@@ -120,6 +129,38 @@ def _redirected(response: Response) -> str | None:
     return meta["redirect_urls"][0] if reasons and PERMANENT.issuperset(reasons) else None
 
 
+@dataclass(frozen=True)
+class Verdicts:
+    """Asks what pages are to those that the index knows, before they are sent."""
+
+    client: ApiClient  # asks the HTTP API
+    crawler: Crawler  # has the statistics and the signals
+
+    async def give(self, item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
+        """Give an item the verdict about its page, and send the signal.
+
+        Without an answer the item has none. One that has no such field, or is frozen, gets the signal alone.
+        """
+        headers = {name: (value or b"").decode("utf-8", "surrogateescape") for name, value in record.headers}
+        headers.setdefault("content-type", "application/json")
+        answer = await self.client.ask(dict[str, Any], "POST", BytesIO(record.value or b""), headers=headers)
+        count(self.crawler, "asked")
+        if answer is None:
+            count(self.crawler, "degraded")
+            return
+        with suppress(KeyError, AttributeError):  # it has no such field, or may not be changed
+            ItemAdapter(item)[FIELD] = answer
+        self.crawler.signals.send_catch_log(verdict_received, item=item, verdict=answer, spider=self.crawler.spider)
+
+
+@asynccontextmanager
+async def verdicts(settings: Settings, crawler: Crawler) -> AsyncIterator[Verdicts]:
+    """Yield what asks for verdicts, of an API that need not run yet."""
+    asking = api_client(settings, "/v1/check", "items have no verdict", seconds=seconds_to_ask(settings, crawler))
+    async with asking as client:
+        yield Verdicts(client, crawler)
+
+
 class NearstreamPipeline:
     """Sends items with the fields of a document, and passes all items on.
 
@@ -130,14 +171,9 @@ class NearstreamPipeline:
     """
 
     def __init__(self, settings: Settings, crawler: Crawler | None = None) -> None:
-        """Prepare sending.
+        """Prepare sending, if the deployment takes JSON with our fields.
 
-        Args:
-            settings: Of the deployment.
-            crawler: Has the settings of the project, the statistics and the signals.
-
-        Raises:
-            SettingsError: The deployment takes JSON with the fields of another program.
+        The crawler has the settings of the project, the statistics and the signals.
         """
         if settings.fields:
             raise SettingsError("NEARSTREAM_FIELDS: expected nothing, because items of Scrapy have our fields")
