@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from itertools import accumulate
 from operator import sub
-from typing import NamedTuple
 
 import numpy as np
 
@@ -52,28 +51,17 @@ _COMMENT_END = re.compile("-->")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
 
 
-class HtmlText(NamedTuple):
-    """The text of HTML."""
+def read_html(html: str, processes: HtmlProcesses) -> tuple[str, bool]:
+    """Return the visible text of HTML, and whether its tags were only stripped, so that hidden text is in it.
 
-    text: str  # the text, without markup
-    is_fallback: bool  # the tags were only stripped, so hidden text is in it
-
-
-def read_html(html: str, processes: HtmlProcesses) -> HtmlText:
-    """Return the visible text of HTML.
-
-    What is too large or too deeply nested for a parser, or takes it too long, has its tags stripped in linear time. So
-    has everything without the extra `html`.
-
-    Args:
-        html: Any text. At most `HTML_MAX_CHARACTERS` are read.
-        processes: Where Resiliparse runs. This call blocks until a process answers, so an event loop calls it from a
-            thread.
+    That is done in linear time with what is too large or too deeply nested for a parser, or takes it too long, and with
+    everything without the extra `html`. This call blocks until a process answers, so an event loop calls it from a
+    thread.
     """
     text = processes.text(html) if processes.is_available() and is_parsable(html) else None
     if text is None:
-        return HtmlText(strip_tags(html[:HTML_MAX_CHARACTERS]), is_fallback=True)
-    return HtmlText(text, is_fallback=False)
+        return strip_tags(html[:HTML_MAX_CHARACTERS]), True
+    return text, False
 
 
 def is_parsable(html: str) -> bool:
