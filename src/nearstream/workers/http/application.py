@@ -18,7 +18,6 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import parse_tokens
-from nearstream.workers.http.access import Access, ForbiddenError, Gate
 from nearstream.workers.http.openapi import OPEN_PATHS, ROUTES
 from nearstream.workers.http.requests import (
     ACCESS,
@@ -26,6 +25,8 @@ from nearstream.workers.http.requests import (
     BODIES,
     HEADER_BYTES,
     HEADERS,
+    Access,
+    Gate,
     RefusedError,
     give_back_body,
     is_bare_question,
@@ -156,10 +157,7 @@ def application(tokens: str) -> web.Application:
 def add_handlers(app: web.Application, handlers: Mapping[str, Handler], expect: Expect | None = None) -> None:
     """Let handlers answer for routes, which they name as the table does.
 
-    Args:
-        app: The application.
-        handlers: The handler of each route.
-        expect: Answers a client that waits before it sends its body. None: it is told to send it.
+    `expect` answers a client that waits before it sends its body. Without it the client is told to send it.
     """
     for name, handler in handlers.items():
         route = ROUTES[name]
@@ -173,9 +171,7 @@ def add_handlers(app: web.Application, handlers: Mapping[str, Handler], expect: 
 
 @asynccontextmanager
 async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
-    """Answer requests in the block, and yield the address.
-
-    Requests in work are answered at the end.
+    """Answer requests in the block, and yield the address. Requests in work are answered at the end.
 
     Raises:
         SettingsError: The address cannot be used.
@@ -223,7 +219,7 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     """
     try:
         response = await handler(request)
-    except (RefusedError, ForbiddenError, InvalidMessageError) as error:
+    except (RefusedError, InvalidMessageError) as error:
         response = refusal_of(error).response()
     except web.HTTPException as error:
         status = HTTPStatus(error.status)

@@ -25,7 +25,6 @@ from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUna
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
-from nearstream.workers.http.access import Access, ForbiddenError
 from nearstream.workers.http.learning import UNCONFIRMED, Learner
 from nearstream.workers.http.reading import (
     MAIL_TYPE,
@@ -36,7 +35,9 @@ from nearstream.workers.http.reading import (
     read_signature,
     type_of,
 )
+from nearstream.workers.http.requests import Access, RefusedError
 from nearstream.workers.http.work import RareLog, Turns, in_thread
+from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.label_guards import LabelGuards
@@ -55,8 +56,10 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 
-class BusyError(Exception):
-    """As many requests as allowed are in work."""
+def busy() -> RefusedError:
+    """Count and return the refusal of a request while as many as allowed are in work."""
+    CHECKS.labels("busy").inc()
+    return RefusedError(429, "busy", f"expected at most {AT_ONCE} requests at a time", again=True)
 
 
 @dataclass(frozen=True)
@@ -88,19 +91,15 @@ class Checker:
     ) -> CheckAnswer:
         """Return the answer about a document, degraded if the index does not answer in time.
 
-        Args:
-            record: The question.
-            access: The collections that it may name.
-            learner: Sends the document to the workers, whatever the verdict is. None: nothing is sent.
-            in_use: Called with the learning of a document, which may need the record for longer than the answer does.
+        The learner sends the document to the workers, whatever the verdict is. `in_use` is called with the learning of
+        a document, which may need the record for longer than the answer does.
 
         Raises:
             InvalidMessageError: The record holds no document.
-            ForbiddenError: It names another collection than allowed.
-            BusyError: As many requests as allowed are in work.
+            RefusedError: It names another collection than allowed, or as many requests as allowed are in work.
         """
         if len(self.running) >= AT_ONCE:
-            raise BusyError
+            raise busy()
         reading = self._reading(record)
         # The document is still learned if it is read too late for an answer.
         task = asyncio.create_task(self._check(reading if learner is None else asyncio.shield(reading), access))
@@ -261,7 +260,7 @@ class Checker:
             group.discard(task)
             error = None if task.cancelled() else task.exception()
             # `check` raises it, or has answered already.
-            if error is not None and not isinstance(error, InvalidMessageError | ForbiddenError):
+            if error is not None and not isinstance(error, InvalidMessageError | RefusedError):
                 log.error("a request failed", exc_info=error)
 
         group.add(task)

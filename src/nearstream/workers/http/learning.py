@@ -21,7 +21,7 @@ from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.files.mail import mail_record
-from nearstream.workers.http.access import Access
+from nearstream.workers.http.requests import Access
 from nearstream.workers.http.work import RareLog, in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import KeptSender, kept_sender
@@ -109,15 +109,11 @@ class Learner:
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why Kafka refuses records
 
     async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: Access) -> LearnReason:
-        """Send a document and return why Kafka has not confirmed it, or an empty text.
-
-        Args:
-            reading: The question, or the document of one that is a whole mail.
-            access: The collections that it may name.
+        """Send a document, or one of a whole mail, and return why Kafka has not confirmed it, or an empty text.
 
         Raises:
             InvalidMessageError: The question holds no document.
-            ForbiddenError: It names another collection than allowed.
+            RefusedError: It names another collection than allowed.
         """
         source = await asyncio.shield(reading)
         record = await in_thread(self.cpu, self._record, source, access)

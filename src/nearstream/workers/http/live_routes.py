@@ -17,11 +17,17 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveState
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.http.access import Access
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
 from nearstream.workers.http.live.feed import Entry, Feed, Ring
-from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response, not_looked_up
+from nearstream.workers.http.requests import (
+    ACCESS,
+    SECURITY_HEADERS,
+    Access,
+    RefusedError,
+    json_response,
+    not_looked_up,
+)
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 
 log = logging.getLogger(__name__)
@@ -75,15 +81,7 @@ def page_files() -> dict[str, bytes]:
 
 
 def collections_of(access: Access, asked: str) -> frozenset[str]:
-    """Return the collections that a reader gets, empty for all.
-
-    Args:
-        access: What the request may do.
-        asked: The collection that it names. Empty: all that it may name.
-
-    Raises:
-        ForbiddenError: It may not name this collection.
-    """
+    """Return the collections that a reader gets: the one that it names, else all that it may name. Empty: all."""
     if not asked:
         return access.collections
     access.require(asked)
@@ -149,12 +147,7 @@ async def _looked_up(
 async def _from_index(
     request: web.Request, collection: str, questions: Sequence[Coroutine[None, None, _Found]]
 ) -> list[_Found]:
-    """Return what the index answers about a collection.
-
-    Raises:
-        ForbiddenError: The request may not name the collection.
-        RefusedError: The index does not answer.
-    """
+    """Return what the index answers about a collection that the request may name."""
     try:
         request[ACCESS].require(collection)
         async with asyncio.timeout(_LOOK_UP_SECONDS):

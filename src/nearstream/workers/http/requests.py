@@ -1,7 +1,10 @@
-"""Read requests of the HTTP API, within bounds of size and time."""
+"""Read requests of the HTTP API, within bounds of size, time, and what their tokens may do."""
 
 import asyncio
+import hmac
 import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,7 +14,7 @@ from nearstream.schemas.checks.check import ApiError
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.workers.http.access import Access, ForbiddenError
+from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.http.openapi import ROUTES
 from nearstream.workers.http.reading import DEFAULT_TYPE, MAIL_TYPE, READABLE, SIGNATURE_TYPE, is_readable, media_type
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Memory
@@ -22,7 +25,7 @@ HEADERS = 64
 BODY_SECONDS = 10.0
 SHORT_BYTES = 64 * 1024  # of a body that large ones do not shut out
 FOR_SHORT_BYTES = 16 * 1024 * 1024  # of the memory of all bodies, which is left to short ones
-ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
+_BURST_SECONDS = 1.0  # a token that was not used for this long may ask for as many requests at once
 ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
 BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
 HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
@@ -42,6 +45,94 @@ SECURITY_HEADERS = {
 }
 
 
+def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
+    """Return a response with a message in JSON."""
+    return web.Response(
+        body=msgspec.json.encode(value), status=status, content_type="application/json", headers=SECURITY_HEADERS
+    )
+
+
+class RefusedError(Exception):
+    """A request is refused, with a status and what was expected."""
+
+    def __init__(self, status: int, error: str, detail: str, *, again: bool = False) -> None:
+        """Refuse a request, for good or for now (`again`)."""
+        super().__init__(detail)
+        self.status, self.error, self.detail, self.again = status, error, detail, again
+
+    def response(self) -> web.Response:
+        """Return the response that says so."""
+        response = json_response(ApiError(error=self.error, detail=self.detail), self.status)
+        if self.again:
+            response.headers["Retry-After"] = "1"
+        return response
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a request may do."""
+
+    collections: frozenset[str] = frozenset()  # The collections that it may name. Empty: all.
+    is_bare: bool = False  # it may only ask whether a signature is related to a document
+    against: frozenset[str] = frozenset()  # other collections with which each of its questions is compared too
+
+    def require(self, collection: str, against: Collection[str] = ()) -> None:
+        """Refuse a request that may not name a collection, or others to compare with."""
+        if self.collections and not (collection in self.collections and self._may_see(against)):
+            raise RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
+
+    def _may_see(self, against: Collection[str]) -> bool:
+        return (self.collections | self.against).issuperset(against)
+
+
+@dataclass
+class _Meter:
+    """Requests that a token may make now, by its rate."""
+
+    token: ApiToken
+    left: float
+    at: float
+
+    def may_ask(self, now: float) -> bool:
+        """Count a request, unless there were too many."""
+        if not self.token.rate:
+            return True
+        most = max(1.0, _BURST_SECONDS * self.token.rate)
+        self.left, self.at = min(most, self.left + (now - self.at) * self.token.rate), now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+class Gate:
+    """Knows the tokens, and counts the requests of each."""
+
+    def __init__(self, tokens: Sequence[ApiToken]) -> None:
+        """Take the tokens. Without any, everybody may ask everything."""
+        self._meters = [_Meter(token, float("inf"), 0.0) for token in tokens]
+
+    def access(self, authorization: str, now: float) -> tuple[Access | None, bool]:
+        """Return what a request may do, None without a token, and whether it comes too early.
+
+        Args:
+            authorization: The header of the request.
+            now: Seconds of a clock that only goes forward.
+        """
+        if not self._meters:
+            return Access(), False
+        given = authorization.encode("utf-8", "surrogateescape")
+        # All tokens are compared, so that the time of the answer does not tell which one fits.
+        fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.token.encode())]
+        if not fitting:
+            return None, False
+        (meter,) = fitting
+        return Access(meter.token.collections, meter.token.is_bare, meter.token.against), not meter.may_ask(now)
+
+
+ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
+
+
 def is_bare_question(request: web.Request) -> bool:
     """Return whether a request asks about a signature, and wants yes or no alone."""
     is_asked = (request.method, request.path, request.query_string) == ("POST", ROUTES["check"].path, "bare=1")
@@ -56,12 +147,7 @@ def type_of_body(request: web.Request) -> str:
 def require_readable(request: web.Request, value_bytes: int) -> None:
     """Refuse a body with a wrong type or length, before it is read.
 
-    Args:
-        request: The request.
-        value_bytes: Most bytes of a body that is no mail.
-
-    Raises:
-        InvalidMessageError: The body cannot be read.
+    A body that is no mail may have `value_bytes`.
     """
     if not is_readable(type_of_body(request)):
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"expected {', '.join(READABLE)}")
@@ -75,14 +161,6 @@ async def read_record(request: web.Request, value_bytes: int) -> ConsumerRecord:
 
     The headers of the request that such a record may have are its headers: the type and encoding of the content, and
     those that begin with `nearstream-`.
-
-    Args:
-        request: The request.
-        value_bytes: Most bytes of a body that is no mail.
-
-    Raises:
-        InvalidMessageError: The body is too large.
-        HTTPRequestTimeout: The client did not send its body in time.
     """
     body = await read_body(request, _limit(request, value_bytes))
     named = [(name.lower(), value) for name, value in request.headers.items()]
@@ -132,35 +210,10 @@ def _limit(request: web.Request, value_bytes: int) -> int:
     return {SIGNATURE_TYPE: LINE_MAX_BYTES, MAIL_TYPE: MESSAGE_MAX_BYTES}.get(type_of_body(request), value_bytes)
 
 
-def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
-    """Return a response with a message in JSON."""
-    return web.Response(
-        body=msgspec.json.encode(value), status=status, content_type="application/json", headers=SECURITY_HEADERS
-    )
-
-
-class RefusedError(Exception):
-    """A request is refused, with a status and what was expected."""
-
-    def __init__(self, status: int, error: str, detail: str, *, again: bool = False) -> None:
-        """Refuse a request, for good or for now (`again`)."""
-        super().__init__(detail)
-        self.status, self.error, self.detail, self.again = status, error, detail, again
-
-    def response(self) -> web.Response:
-        """Return the response that says so."""
-        response = json_response(ApiError(error=self.error, detail=self.detail), self.status)
-        if self.again:
-            response.headers["Retry-After"] = "1"
-        return response
-
-
-def refusal_of(error: RefusedError | ForbiddenError | InvalidMessageError) -> RefusedError:
+def refusal_of(error: RefusedError | InvalidMessageError) -> RefusedError:
     """Return how an error of what reads requests is told."""
     if isinstance(error, InvalidMessageError):
         return RefusedError(_STATUS_OF_REASON.get(error.reason, 400), error.reason, error.detail)
-    if isinstance(error, ForbiddenError):
-        return RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
     return error
 
 
@@ -179,9 +232,6 @@ def require_own_site(request: web.Request) -> None:
 
     A page may send simple requests to any address, loopback included. It cannot read the answers, but a request that
     changes something would have done so.
-
-    Raises:
-        RefusedError: It is one.
     """
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.host:
@@ -192,21 +242,13 @@ def require_all(request: web.Request) -> None:
     """Refuse a request that may not see all collections.
 
     A record that could not be read, or a setting, belongs to none.
-
-    Raises:
-        RefusedError: Its token is for some collections only.
     """
     if request[ACCESS].collections:
         raise RefusedError(403, "collection_forbidden", "expected a token for all collections")
 
 
 def named(request: web.Request, **others: str) -> str:
-    """Return the collection that a request names in its path, or in these other fields.
-
-    Raises:
-        InvalidMessageError: The names cannot be those of a document.
-        ForbiddenError: The token is for other collections.
-    """
+    """Return the collection that a request names in its path, or in these other fields, if its token is for it."""
     given = decode_document(msgspec.json.encode({**request.match_info, **others}))
     request[ACCESS].require(given.collection)
     return given.collection
@@ -215,15 +257,7 @@ def named(request: web.Request, **others: str) -> str:
 async def asked_for_all(request: web.Request, kind: type[Asked], limit: int, expected: str) -> Asked:
     """Return what a request that may see all collections asks to be changed.
 
-    Args:
-        request: The request.
-        kind: What its body holds as JSON.
-        limit: Most bytes of its body.
-        expected: What to say of another body.
-
-    Raises:
-        RefusedError: It may not, or its body holds something else.
-        InvalidMessageError: Its body is too large.
+    Its body is JSON of this kind, else the request is refused with what was expected.
     """
     require_all(request)
     require_own_site(request)

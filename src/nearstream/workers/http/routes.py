@@ -13,7 +13,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
-from nearstream.workers.http.check import AT_ONCE, BusyError, Checker
+from nearstream.workers.http.check import AT_ONCE, Checker, busy
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.openapi import description
 from nearstream.workers.http.reading import SIGNATURE_TYPE
@@ -53,12 +53,7 @@ def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None
 
 
 def add_waiting_routes(app: web.Application, why: str) -> None:
-    """Let an API without an index answer no question.
-
-    Args:
-        app: The application.
-        why: What it waits for.
-    """
+    """Let an API without an index answer no question, and `/readyz` say what it waits for."""
 
     async def not_ready(_: web.Request) -> web.Response:
         return json_response(Readiness(ready=False, why=why, halted=(), workers=()), 503)
@@ -80,8 +75,6 @@ async def _check(checker: Checker, learner: Learner, request: web.Request) -> we
     except InvalidMessageError:
         CHECKS.labels("refused").inc()
         raise
-    except BusyError:
-        raise _busy() from None
     CHECKS.labels(answer.verdict).inc()
     CHECK_SECONDS.observe(perf_counter() - began)
     return _bare(answer) if request.query.get("bare") == "1" else json_response(answer)
@@ -110,7 +103,7 @@ async def _before_body(checker: Checker, request: web.Request) -> web.Response |
 def _require_unread(checker: Checker, request: web.Request) -> None:
     """Refuse what can be refused before its body is read."""
     if len(checker.running) >= AT_ONCE:
-        raise _busy()
+        raise busy()
     for name in ("learn", "bare"):
         if request.query.get(name, "0") not in ("0", "1"):
             raise RefusedError(400, "bad_request", f"expected {name}=0 or {name}=1")
@@ -121,11 +114,6 @@ def _require_unread(checker: Checker, request: web.Request) -> None:
     if "learn" in request.query:
         require_own_site(request)
     require_readable(request, checker.deployment.document_limits.value_bytes)
-
-
-def _busy() -> RefusedError:
-    CHECKS.labels("busy").inc()
-    return RefusedError(429, "busy", f"expected at most {AT_ONCE} requests at a time", again=True)
 
 
 async def _remove(learner: Learner, request: web.Request) -> web.Response:

@@ -4,7 +4,7 @@ import pytest
 
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.config.tokens import TOKENS, ApiToken, parse_tokens
-from nearstream.workers.http.access import Access, ForbiddenError, Gate
+from nearstream.workers.http.requests import Access, Gate, RefusedError
 
 ONE, OTHER = "one-token-of-mail", "another-token-of-pages"
 
@@ -87,7 +87,7 @@ def test_a_rate_is_kept_over_time_and_for_each_token_alone() -> None:
 def test_access_is_for_all_collections_or_for_those_named() -> None:
     Access().require("anything")
     Access(frozenset({"mail"})).require("mail")
-    with pytest.raises(ForbiddenError):
+    with pytest.raises(RefusedError):
         Access(frozenset({"mail"})).require("news")
 
 
@@ -96,5 +96,5 @@ def test_a_token_may_name_references_that_it_may_not_read() -> None:
     assert access == Access(frozenset({"mail"}), against=frozenset({"good"}))
     access.require("mail", ("good", "mail"))
     for collection, against in (("good", ()), ("mail", ("bad",)), ("mail", ("good", "bad"))):
-        with pytest.raises(ForbiddenError):
+        with pytest.raises(RefusedError):
             access.require(collection, against)
