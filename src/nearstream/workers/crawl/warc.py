@@ -56,25 +56,11 @@ class PassedOver(NamedTuple):
     reason: str  # `revisit`, `no_response` (requests, metadata), `http_status`, `media_type`, `empty` or `too_large`
 
 
-class _Header(NamedTuple):
-    """The header of a record."""
-
-    size: int  # its bytes in the file
-    length: int  # bytes of the block
-    kind: bytes  # the type of the record
-    as_warc: bytes  # the header as WARC has it
-
-
 class _Buffer:
-    """The part of a file that has been read and is still needed.
-
-    Attributes:
-        offset: Byte of the file at which the part begins.
-        data: The part.
-    """
+    """The part of a file that has been read and is still needed."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.offset = 0
+        self.offset = 0  # byte of the file at which the part begins
         self.data = bytearray()
         self._pieces = pieces
 
@@ -113,20 +99,21 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
 
 def _next_record(buffer: _Buffer) -> Record | PassedOver | str:
     """Take the record from the start of the buffer, or leave a broken one there and return what is wrong with it."""
-    header = _header(buffer)
-    if isinstance(header, str):
-        return header
-    if header.length > RECORD_MAX_BYTES:
+    found = _header(buffer)
+    if isinstance(found, str):
+        return found
+    header, length, kind = found
+    if length > RECORD_MAX_BYTES:
         _drop_to_next(buffer)  # the length may be wrong
         return PassedOver("too_large")
-    whole = header.size + header.length
+    whole = len(header) + length
     if not buffer.fill(whole):
         return "the record is cut off"
     buffer.fill(whole + len(END))
     if buffer.data[whole : whole + len(END)].strip(b"\r\n"):
         return "another Content-Length than its block has"
-    data = header.as_warc + bytes(buffer.data[header.size : whole]) + END
-    record = Record(buffer.offset, header.kind, data)
+    usual = header.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    record = Record(buffer.offset, kind, usual + bytes(buffer.data[len(header) : whole]) + END)
     buffer.drop(whole)
     return record
 
@@ -145,7 +132,8 @@ def _drop_to_next(buffer: _Buffer) -> None:
     buffer.drop(found.end())
 
 
-def _header(buffer: _Buffer) -> _Header | str:
+def _header(buffer: _Buffer) -> tuple[bytes, int, bytes] | str:
+    """Return the header of a record, the length of its block and its type, or what is wrong with it."""
     end = None
     for size in (4_096, _HEADER_MAX_BYTES):
         buffer.fill(size)
@@ -156,7 +144,7 @@ def _header(buffer: _Buffer) -> _Header | str:
     length, kind = LENGTH.search(header), _TYPE.search(header)
     if length is None or kind is None:
         return "expected Content-Length and WARC-Type"
-    return _Header(len(header), int(length[1]), kind[1].lower(), header.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    return header, int(length[1]), kind[1].lower()
 
 
 class Redirects:

@@ -59,10 +59,9 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
     Of alternatives the last one with a text is read, which is what mail programs show. Attachments are left out, unless
     there is no other text: then the first one is read that is a text.
     """
-    structure = read_structure(raw)
-    reading = _Reading(html)
-    reading.degraded |= structure.degraded
-    text = reading.read(structure.root)
+    root, degraded = read_structure(raw)
+    reading = _Reading(html, degraded)
+    text = reading.read(root)
     if not text.strip():
         for part in sorted(reading.unread, key=lambda part: part.head.kind not in _SHOWN):
             if _may_be_text(part) and (text := reading.leaf(part)).strip():
@@ -75,8 +74,8 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
 class _Reading:
     """The reading of one message, with what is left of its bounds."""
 
-    def __init__(self, html: HtmlProcesses) -> None:
-        self.degraded: set[str] = set()
+    def __init__(self, html: HtmlProcesses, degraded: set[str]) -> None:
+        self.degraded = degraded
         self.unread: list[Part] = []
         self._html = html
         self._bytes = TEXT_MAX_BYTES

@@ -55,28 +55,17 @@ class _PromptProtocol(asyncio.StreamReaderProtocol):
 
 
 class Contained(msgspec.Struct, frozen=True):
-    """A text with many copies that lies in the message.
+    """A text with many copies that lies in the message."""
 
-    Attributes:
-        count_24h: Its copies within the last day.
-    """
-
-    count_24h: Annotated[int, Meta(ge=0)]
+    count_24h: Annotated[int, Meta(ge=0)]  # its copies within the last day
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a mail server needs of an answer (`schemas.check.CheckAnswer`), also of one by another version of the API.
-
-    Attributes:
-        verdict: The verdict.
-        count_1h: Copies within the last hour.
-        resemblance: How much the message resembles the most similar known one, None if there is none.
-        contains: A text with many copies that lies in the message, None if there is none.
-    """
+    """What a mail server needs of a `schemas.check.CheckAnswer`, also of one by another version of the API."""
 
     verdict: Annotated[str, Meta(pattern="^[a-z_]{1,32}$")]
-    count_1h: Annotated[int, Meta(ge=0)] = 0
-    resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None
+    count_1h: Annotated[int, Meta(ge=0)] = 0  # copies within the last hour
+    resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None  # to the most similar known message
     contains: Contained | None = None
 
 
@@ -94,13 +83,13 @@ class Message:
     forged: list[bytes] = field(default_factory=list)
     is_whole: bool = True  # whether all of it was kept, because it was not too large
 
-    def add_header(self, header: packets.Header) -> None:
+    def add_header(self, name: bytes, value: bytes) -> None:
         """Add a header, unless it has our name."""
-        if header.name.strip().lower() == HEADER.lower():
+        if name.strip().lower() == HEADER.lower():
             if len(self.forged) <= FORGED_MAX:
-                self.forged.append(header.name)
+                self.forged.append(name)
             return
-        self.add(header.name + b":" + header.value.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") + b"\r\n")
+        self.add(name + b":" + value.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") + b"\r\n")
 
     def add(self, piece: bytes) -> None:
         """Add bytes, if there is room."""
@@ -177,7 +166,7 @@ class Milter:
             case packets.NEGOTIATE:
                 return packets.negotiation(data)
             case packets.HEADER:
-                message.add_header(packets.header(data))
+                message.add_header(*packets.header(data))
             case packets.END_OF_HEADERS:
                 message.add(b"\r\n")
             case packets.BODY:
@@ -264,9 +253,8 @@ async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, 
             async with asyncio.timeout(IDLE_SECONDS):
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 if not 0 < size <= packets.PACKET_MAX_BYTES:
-                    raise packets.ProtocolError(
-                        f"expected a packet of 1 to {packets.PACKET_MAX_BYTES} bytes, got {size}"
-                    )
+                    expected = f"expected a packet of 1 to {packets.PACKET_MAX_BYTES} bytes, got {size}"
+                    raise packets.ProtocolError(expected)
                 rest = await reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return

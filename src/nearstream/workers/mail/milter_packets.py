@@ -5,8 +5,6 @@ are big-endian, and texts end with a zero byte.
 """
 
 import struct
-from dataclasses import dataclass
-from enum import IntFlag
 
 VERSION = 6
 PACKET_MAX_BYTES = 256 * 1024  # Postfix sends at most 65,535 bytes of a body, and 102,400 of a header
@@ -20,42 +18,16 @@ SILENT = (ABORT, HEADER, END_OF_HEADERS, MACROS, QUIT_NEW)  # commands without a
 ADD_HEADER, CHANGE_HEADER, CONTINUE, SKIP, REPLY_CODE = b"h", b"m", b"c", b"s", b"y"
 
 
-class Action(IntFlag):
-    """What a filter may do to a message."""
-
-    ADD_HEADERS = 0x01
-    CHANGE_HEADERS = 0x10
-
-
-class Step(IntFlag):
-    """What a mail server leaves out, or does otherwise, for a filter."""
-
-    NO_CONNECT = 0x1
-    NO_HELO = 0x2
-    NO_SENDER = 0x4
-    NO_RECIPIENT = 0x8
-    NO_REPLY_TO_HEADER = 0x80
-    NO_UNKNOWN = 0x100
-    NO_DATA = 0x200
-    SKIP = 0x400
-    NO_REPLY_TO_END_OF_HEADERS = 0x40000
-    LEADING_SPACE = 0x100000  # keep the white space before the value of a header
-
-
-ACTIONS = Action.ADD_HEADERS | Action.CHANGE_HEADERS
-STEPS = Step(sum(Step))
+ACTIONS = 0x01 | 0x10  # a filter adds headers, and changes them
+# The mail server leaves out the connection, HELO, the sender and the recipients, what is unknown, and DATA.
+_LEFT_OUT = 0x1 | 0x2 | 0x4 | 0x8 | 0x100 | 0x200
+# It waits for no reply to a header or to their end, knows `SKIP`, and keeps the white space before a value.
+_OTHERWISE = 0x80 | 0x40000 | 0x400 | 0x100000
+STEPS = _LEFT_OUT | _OTHERWISE
 
 
 class ProtocolError(Exception):
     """The mail server sends what version 6 of the protocol does not have."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """A header of a message."""
-
-    name: bytes  # as it was sent
-    value: bytes  # With the white space before it. Lines of a folded value end with a line feed.
 
 
 def packet(kind: bytes, data: bytes = b"") -> bytes:
@@ -81,8 +53,10 @@ def negotiation(data: bytes) -> bytes:
     return packet(NEGOTIATE, struct.pack(">III", VERSION, ACTIONS, STEPS))
 
 
-def header(data: bytes) -> Header:
-    """Return the header in the data of a packet.
+def header(data: bytes) -> tuple[bytes, bytes]:
+    """Return the name of the header in the data of a packet, and its value with the white space before that.
+
+    Lines of a folded value end with a line feed.
 
     Raises:
         ProtocolError: The data hold no header.
@@ -90,7 +64,7 @@ def header(data: bytes) -> Header:
     name, value, *rest = [*data.split(b"\0"), b"", b""]
     if not name or not data.endswith(b"\0") or any(rest):
         raise ProtocolError("expected the name and value of a header")
-    return Header(name, value)
+    return name, value
 
 
 def added(name: bytes, value: bytes) -> bytes:

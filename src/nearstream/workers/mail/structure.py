@@ -34,24 +34,18 @@ class Part(NamedTuple):
     parts: tuple["Part", ...] = ()  # The parts of a multipart. A message within a message is its only part.
 
 
-class Structure(NamedTuple):
-    """What a message consists of."""
+def read_structure(raw: bytes) -> tuple[Part, set[str]]:
+    """Return a message as a part with parts, and what was wrong with it.
 
-    root: Part  # the message
-    # What was wrong with it: `structure_repaired`, `parse_fallback` (below 100 levels, and behind a header of more than
-    # 256 KiB, all is text), `truncated` (there are more parts than are read).
-    degraded: frozenset[str]
-
-
-def read_structure(raw: bytes) -> Structure:
-    """Return the parts of a message.
+    That is `structure_repaired`, `parse_fallback` (below 100 levels, and behind a header of more than 256 KiB, all is
+    text), or `truncated` (there are more parts than are read).
 
     Where a declared boundary is not used, the one that is used is looked for, and a multipart without parts is a text.
     The time is linear in the size of the message and in the depth of its parts, of which there are at most 100 levels.
     """
     splitting = _Splitting()
     root = splitting.part(raw, 0, len(raw), TEXT, 0)
-    return Structure(root, frozenset(splitting.degraded))
+    return root, splitting.degraded
 
 
 class _Splitting:

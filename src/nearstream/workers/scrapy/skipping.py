@@ -24,19 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a crawler needs of an answer (`schemas.check.SkipAnswer`).
+    """What a crawler needs of an answer (`schemas.check.SkipAnswer`), also of one by another version of the API."""
 
-    Other fields are left out, so that another version of the API may answer.
-
-    Attributes:
-        skip: Whether the page need not be fetched now.
-        because: Why, such as `copy` or `unchanged`.
-        canonical: URL of the page that has the content.
-    """
-
-    skip: bool
-    because: str = ""
-    canonical: str | None = None
+    skip: bool  # whether the page need not be fetched now
+    because: str = ""  # why, such as `copy` or `unchanged`
+    canonical: str | None = None  # URL of the page that has the content
 
 
 class NearstreamDownloaderMiddleware:
