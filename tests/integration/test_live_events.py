@@ -128,7 +128,7 @@ async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
                 await until(is_told)
                 (family,) = feed.state("").largest
                 assert family.is_storm
-                letters = feed.dead_letters()
+                letters = feed.letters.shown(feed.now_ms())
                 assert [(each.reason, each.count) for each in letters.reasons] == [("not_json", 3)]
                 detail = feed.letters.detail(letters.letters[0].id)
                 assert detail is not None
@@ -139,10 +139,10 @@ async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
                         assert (response.status, (await response.json())["sent"]) == (200, 3)
 
                 async def came_back() -> bool:
-                    return feed.dead_letters().reasons[0].count == 6
+                    return feed.letters.shown(feed.now_ms()).reasons[0].count == 6
 
                 await until(came_back)
-                assert {letter.replays for letter in feed.dead_letters().letters} == {0, 1}
+                assert {letter.replays for letter in feed.letters.shown(feed.now_ms()).letters} == {0, 1}
 
 
 async def test_without_kafka_the_page_says_so() -> None:

@@ -107,9 +107,9 @@ def _visible(state: LiveState, access: Access) -> LiveState:
 async def _family(feed: Feed, stored: Stored, request: web.Request) -> web.Response:
     """Answer from the verdicts in memory, or else from the index."""
     own_id = request.match_info["family"]
-    detail = feed.family(own_id, request[ACCESS].collections)
+    detail = feed.growth.detail(own_id, feed.now_ms(), request[ACCESS].collections)
     asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
-    member = asked if asked[1] else feed.founder(own_id)
+    member = asked if asked[1] else feed.alarms.founder(own_id)
     if detail is None and member is not None:
         (detail,) = await _from_index(request, member[0], [stored.family(*member, feed.now_ms())])
     if detail is None:

@@ -86,7 +86,7 @@ async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
 
 async def _list(feed: Feed, request: web.Request) -> web.Response:
     require_all(request)
-    return json_response(feed.dead_letters())
+    return json_response(feed.letters.shown(feed.now_ms()))
 
 
 async def _settings(feed: Feed, deployment: Deployment, request: web.Request) -> web.Response:

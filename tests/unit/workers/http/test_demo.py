@@ -59,7 +59,7 @@ async def test_a_replay_matches_the_day_and_stays_in_step(examples: list[Documen
     assert {alert.name for alert in told} == {"duplicate_storm", "dead_letters"}
     # By the clock of the day, ten minutes after the last records that were refused.
     assert [alert for alert in state.alerts if alert.name == "dead_letters"] == []
-    letters = replay.feed.dead_letters()
+    letters = replay.feed.letters.shown(replay.now_ms())
     assert {each.reason for each in letters.reasons} == {"invalid_time", "not_json"}
     assert all(replay.feed.letters.detail(letter.id) for letter in letters.letters)
     assert began == BEGIN_MS + began % HOUR_MS

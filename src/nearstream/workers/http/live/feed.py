@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.live.state import LiveFamilyDetail, LiveLag, LiveLetters, LiveNewText, LiveState, LiveWorker
+from nearstream.schemas.live.state import LiveLag, LiveNewText, LiveState, LiveWorker
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
@@ -204,39 +204,24 @@ class Ring:
 
 
 class Feed:
-    """The events of one stream in memory, with what they add up to.
-
-    Attributes:
-        ring: The newest events.
-        lag: How far the workers are behind, None if that is not known.
-        lags: Of each consumer group, the lag in each partition of what it reads.
-        why: Why no events can be read now. Empty: they can.
-        loading: Share of the last hour that is read after a start. None: all of it.
-        day: Verdicts in each half hour of the last day. Empty: not known.
-        away: Of each service that does not answer now, its name and why. It is asked every second.
-        workers: What each worker says of itself.
-        unread: Of each consumer group, a sentence for each topic that none of its workers reads.
-        alarms: The alerts.
-        is_alerting: Whether a worker `alert` has ever read the verdicts, None if that is not known.
-        letters: The newest dead letters.
-    """
+    """The events of one stream in memory, with what they add up to."""
 
     def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
         """Start without events. The clock returns the time of the stream in milliseconds since 1970."""
         self.ring = Ring()
-        self.lag: LiveLag | None = None
-        self.lags: dict[str, list[PartitionLag]] = {}
-        self.why = "no event source is connected yet"
-        self.loading: float | None = None
-        self.day: tuple[int, ...] = ()
-        self.away: dict[str, str] = {}
+        self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
+        self.lags: dict[str, list[PartitionLag]] = {}  # of each consumer group, in each partition of what it reads
+        self.why = "no event source is connected yet"  # Why no events can be read now. Empty: they can.
+        self.loading: float | None = None  # Share of the last hour that is read after a start. None: all of it.
+        self.day: tuple[int, ...] = ()  # Verdicts in each half hour of the last day. Empty: not known.
+        self.away: dict[str, str] = {}  # of each service that does not answer now, its name and why
         self.workers: list[WorkerState] = []
-        self.unread: dict[str, tuple[str, ...]] = {}
-        self._clock, self._source = clock, source
+        self.unread: dict[str, tuple[str, ...]] = {}  # of each group, a sentence for each topic that nobody reads
+        self.now_ms, self._source = clock, source
         self.alarms = Alarms()
-        self.is_alerting: bool | None = None
+        self.is_alerting: bool | None = None  # whether a worker `alert` has ever read the verdicts, if that is known
         self.letters = Letters()
-        self._growth = Growth(self.alarms.is_storm)
+        self.growth = Growth(self.alarms.is_storm)
         self._rates = {"": Rates()}
 
     def add(self, event: Event, at_ms: int) -> None:
@@ -244,7 +229,7 @@ class Feed:
 
         One that says it was sent before 1970, or in the future, counts for 1970, or for now.
         """
-        at_ms = min(max(at_ms, 0), self._clock())
+        at_ms = min(max(at_ms, 0), self.now_ms())
         if self.ring.holds(event.event_id):
             return
         for rates in self._rates_of(event.collection):
@@ -254,16 +239,16 @@ class Feed:
                 if event.novel is not UNSET:
                     rates.add_text(at_ms, event.characters, event.novel.value)
         if isinstance(event, DocumentVerdict):
-            self._growth.add(event, at_ms)
+            self.growth.add(event, at_ms)
         elif isinstance(event, Retraction):
-            self._growth.remove(event.collection, event.document_id)
+            self.growth.remove(event.collection, event.document_id)
         detected = msgspec.json.encode(from_milliseconds(at_ms))
         data = encode_json(event)[:-1] + b',"detected_at":' + detected + b"}"
         self.ring.append(event.event_id, event.collection, data)
 
     def state(self, collection: str) -> LiveState:
         """Return the last hour of a collection, or of all collections if it is empty."""
-        now_ms = self._clock()
+        now_ms = self.now_ms()
         rates = self._rates.get(collection) or Rates()
         why = "; ".join(self.away.values()) or self.why
         p50, p99 = rates.ages(now_ms, 0.5, 0.99)
@@ -285,33 +270,17 @@ class Feed:
             age_p50=p50,
             age_p99=p99,
             lag=self.lag,
-            largest=self._growth.largest(now_ms, _SHOWN, collection),
-            growing=self._growth.growing(now_ms, _SHOWN, collection),
+            largest=self.growth.largest(now_ms, _SHOWN, collection),
+            growing=self.growth.growing(now_ms, _SHOWN, collection),
             collections=tuple(sorted(name for name in self._rates if name)),
             loading=self.loading,
             day=() if collection else self.day,
-            alarmed=self._growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
+            alarmed=self.growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
             alerts=alerts,
             silences=self.alarms.silences(alerts, now_ms),
             is_alerting=self.is_alerting,
             dead_letters_1h=self.letters.within_an_hour(now_ms),
         )
-
-    def dead_letters(self) -> LiveLetters:
-        """Return the newest dead letters."""
-        return self.letters.shown(self._clock())
-
-    def family(self, own_id: str, collections: frozenset[str]) -> LiveFamilyDetail | None:
-        """Return a family, None if it is not known or its collection is none of these. Empty: all."""
-        return self._growth.detail(own_id, self._clock(), collections)
-
-    def founder(self, own_id: str) -> tuple[str, str] | None:
-        """Return collection and id of the founder that an alert names, or None."""
-        return self.alarms.founder(own_id)
-
-    def now_ms(self) -> int:
-        """Return the time of the stream in milliseconds since 1970."""
-        return self._clock()
 
     def verdict(self, collection: str, name: str) -> DocumentVerdict | None:
         """Return the last verdict on a document, None if it is not in the ring."""

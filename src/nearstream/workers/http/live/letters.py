@@ -25,15 +25,11 @@ class _Reason:
 
 
 class Letters:
-    """The newest dead letters, at most `LETTERS`, with the first bytes of their records.
-
-    Attributes:
-        why: Why dead letters cannot be read now. Empty: they can.
-    """
+    """The newest dead letters, at most `LETTERS`, with the first bytes of their records."""
 
     def __init__(self) -> None:
         """Start without dead letters."""
-        self.why = ""
+        self.why = ""  # Why dead letters cannot be read now. Empty: they can.
         self._letters: OrderedDict[str, LiveLetterDetail] = OrderedDict()
         self._reasons: dict[str, _Reason] = {}
 
