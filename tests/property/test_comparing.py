@@ -11,20 +11,15 @@ from time import process_time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.documents.document import Document
-from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates.comparing import compare, estimate, reach_table, unrelated_costs
 from nearstream.streams.estimates.estimate import PACKED
-from nearstream.streams.estimates.passages import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.record import Recorded, pack_signature, unpack_record
-from tests.reference.covering import cover as expected_cover
-from tests.reference.estimate import estimate as expected_estimate
+from tests.fuzz_native import agrees
 from tests.support.compared import BASE, made_of, made_up
 from tests.support.made_up import sign, with_noise, words
 
@@ -32,22 +27,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "documents.jsonl"
 KEY = HashKey.public()
 FIELDS = (BASE.digest, BASE.n_bytes, BASE.characters, BASE.words, BASE.shingles, False, BASE.sketch, BASE.rate)
 ARRIVING = (*FIELDS, BASE.ld, BASE.gaps)
-
-
-def agrees(arriving: Signature, others: list[Signature]) -> None:
-    expected = [expected_estimate(arriving, other) for other in others]
-    found = compare(arriving, others)
-    assert found == expected
-    assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
-    assert compare(arriving, list(map(recorded, others))) == expected
-    covers = [expected_cover(arriving, other) for other in others]
-    assert cover(arriving, others) == cover(arriving, list(map(recorded, others))) == covers
-
-
-def recorded(signature: Signature) -> Recorded:
-    """Return a document as the index keeps it, with its text still packed."""
-    packed = pack_signature(signature)
-    return unpack_record(packed, signature.scheme, signature.digest[:VERSION_BYTES], signature.observed_at_ms)
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -71,18 +50,6 @@ def test_c_agrees_on_noise_moves_and_lengths() -> None:
     signed = [sign(each, f"b{number}") for number, each in enumerate(others)]
     for arriving in (sign(text), *signed[::5]):
         agrees(arriving, [each for each in signed if each is not arriving])
-
-
-@given(st.integers(0, 2**32), st.booleans())
-@settings(max_examples=300)
-def test_c_agrees_on_any_numbers(seed: int, is_split: bool) -> None:
-    random = Random(seed)
-    kinds = random.choice((2, 40, 1 << 19))
-    parts = [[random.randrange(kinds) for _ in range(random.randint(0, 150))] for _ in range(3)]
-    signatures = [made_up(random, parts, is_split=is_split) for _ in range(5)]
-    if random.random() < 0.5:
-        signatures = [with_fields(each, spaceless=True) for each in signatures]
-    agrees(signatures[0], signatures[1:])
 
 
 def test_nothing_is_compared_with_nothing() -> None:

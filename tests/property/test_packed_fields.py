@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import KEPT_SYMBOL_BITS
 from nearstream.streams.native import native
+from nearstream.streams.store.messages import Entry
+from nearstream.workers.redis.store import calls
 from tests.reference import packed_fields
 from tests.reference.ld import LdSignature, kept_symbols, symbol_bits
 from tests.reference.minhash import kept_sketch
+from tests.support.entered import made_up
 
 KEY = HashKey.public()
 
@@ -83,3 +86,10 @@ def test_an_index_keeps_the_bits_that_the_reference_keeps(size: int, ld: bytes, 
 def test_what_is_no_sketch_or_no_symbol_is_refused(sketch: bytes, stored: int, kept: int) -> None:
     with pytest.raises(ValueError, match="expected"):
         native.kept_parts(sketch, b"", stored, kept)
+
+
+@pytest.mark.parametrize("entry", [(1, 2, b"b1234567"), (2**40, 0, b""), (-1, 0, b""), (0, 0, b"c" + bytes(8)), (1, 2)])
+def test_what_is_no_entry_is_refused(entry: Entry) -> None:
+    layout, _ = made_up(Random(1))
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        calls.pack_entries(layout, b"", [entry])

@@ -151,14 +151,6 @@ def test_blanks_beside_letters_of_east_asia_say_nothing(parts: list[list[str]], 
     assert form(text) == form(other)
 
 
-@given(
-    st.text(st.one_of(st.characters(), st.characters(categories=["Cs"]), st.sampled_from(" \u0130\u0307i\u0301\u03b1")))
-)
-def test_any_text_has_a_form_in_both_implementations(text: str) -> None:
-    expected, found = (sign(text, "a", signer) for signer in signers("fine"))
-    assert found == expected
-
-
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
 def test_case_changes_no_form(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text)

@@ -18,7 +18,7 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_record, unpack_signature
-from tests.reference import ld_compact, patching
+from tests.reference import ld_compact
 from tests.reference.ld import kept_symbols, pack_varints, pack_words
 from tests.reference.text_part import unpack_text
 
@@ -207,16 +207,6 @@ def test_records_of_equal_texts_end_alike() -> None:
 def _plain() -> Signature:
     digest = bytes(range(16))
     return Signature("test-1", "default", "a", digest, digest, 0, 1, 1, 1, 1, False, b"\1", 16, b"", b"", b"")
-
-
-@settings(max_examples=300)
-@given(st.lists(st.integers(0, 3), max_size=200), st.lists(st.integers(0, 3), max_size=200), st.integers(0, 200))
-def test_a_patch_turns_one_text_part_into_another(one: list[int], other: list[int], shared: int) -> None:
-    """C writes the patch of the reference. Without a single byte there is nothing to write."""
-    before, after = bytes(one), bytes((*other[:shared], *one[shared:], *other[shared:]))
-    differences = native.patch(before, after)
-    assert differences == patching.patch(before, after)
-    assert not after or patched(before, differences) == after
 
 
 @pytest.mark.parametrize("texts", [(b"", b""), (b"", b"abc"), (b"abcdefgh", b"abcdefgh"), (bytes(9_000), bytes(8_000))])

@@ -123,20 +123,6 @@ def test_a_record_and_a_whole_signature_give_the_same_verdict(pair: tuple[list[s
     assert relate(one, other, estimate(one, other)) == relate(*kept, estimate(*kept))
 
 
-@given(st.integers(0, 2**32), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600), st.integers(0, 600))
-@settings(max_examples=150)
-def test_39_common_words_always_share_an_anchor(seed: int, before: int, after: int, lead: int, tail: int) -> None:
-    latin = [word for word in VOCABULARY if word.isascii()]
-    random = Random(seed)
-    passage = random.choices(latin, k=39)
-    texts = (
-        [*random.choices(latin, k=before), *passage, *random.choices(latin, k=after)],
-        [*random.choices(latin, k=lead), *passage, *random.choices(latin, k=tail)],
-    )
-    one, other = (set(STANDARD.keys(sign(text, "a"), KEY).anchors) for text in texts)
-    assert one & other
-
-
 @st.composite
 def estimates(draw: st.DrawFn) -> Estimate:
     """Draw numbers near the bounds of the rules, and on them."""

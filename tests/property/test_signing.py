@@ -59,12 +59,13 @@ def test_the_hit_curve_of_25_bands_of_5_rows_follows_the_formula(common: int, si
     assert abs(hits - expected) <= 4 * (expected * (1 - expected) / len(bands)) ** 0.5
 
 
+@pytest.mark.parametrize("signer", [SIGNER, signers()[1]], ids=["usual", "fine"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_shared_passage_of_39_words_shares_an_anchor(seed: int) -> None:
+def test_a_shared_passage_of_39_words_shares_an_anchor(signer: Signer, seed: int) -> None:
     random = np.random.default_rng(seed)
     *parts, passage = [random.integers(10**6, size=size).astype(str) for size in (13 * seed, 200, 300, 7 * seed, 39)]
     texts = [" ".join([*before, *passage, *after]) for before, after in (parts[:2], parts[2:])]
-    signed = [SIGNER.sign(Document(id="x", text=text, observed_at=SEEN)) for text in texts]
+    signed = [signer.sign(Document(id="x", text=text, observed_at=SEEN)) for text in texts]
     assert set.intersection(*(set(band_values(each.anchors, 8, len(each.anchors) // 8, 1)) for each in signed))
 
 
