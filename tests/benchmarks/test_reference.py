@@ -6,17 +6,15 @@ import math
 import random
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.reference import distances
 from benchmarks.reference.amplification import Sensitivity, all_of, any_of, fixed_point, steepest, then
 from benchmarks.reference.block_comparison import cross_distance
-from benchmarks.reference.families import angle, hyperplane_sketch
 from benchmarks.reference.ld_compression import (
     compress_to_bits,
     compress_to_symbols,
@@ -274,58 +272,3 @@ def test_fingerprints_need_many_grid_squares() -> None:
     assert min(errors, key=lambda n: errors[n]) == pytest.approx(1030, abs=1)
     assert min(errors.values()) == pytest.approx(0.0784, abs=5e-5)
     assert 1 / same == pytest.approx(244, abs=0.5)
-
-
-def signs(text: str) -> list[int]:
-    return [1 if sign == "+" else -1 for sign in text]
-
-
-def test_a_sketch_angle_counts_disagreement() -> None:
-    """A summary in the source counts agreement. Its example has v2·x = 3, which is 2."""
-    x, y, normals = [3, 4, 5, 6], [4, 3, 2, 1], list(map(signs, ("+-++", "-+-+", "++--")))
-    dots = [[sum(a * b for a, b in zip(vector, normal, strict=True)) for normal in normals] for vector in (x, y)]
-    assert dots == [[10, 2, -4], [4, -2, 4]]
-    assert angle(hyperplane_sketch(x, normals), hyperplane_sketch(y, normals)) == pytest.approx(120)
-    assert distances.angle(x, y) == pytest.approx(38.05, abs=5e-3)
-    everything = list(product((1, -1), repeat=4))
-    assert angle(hyperplane_sketch(x, everything), hyperplane_sketch(y, everything)) == pytest.approx(45)
-
-
-def test_distances_have_the_values_of_the_source() -> None:
-    one, other = (2, 7), (6, 4)
-    assert [distances.minkowski(one, other, r) for r in (2, 1)] == pytest.approx([5, 7])
-    assert distances.largest_difference(one, other) == 4
-    assert distances.minkowski((5, 6, 7), (8, 2, 4), 1) == pytest.approx(10)
-    assert distances.minkowski((5, 6, 7), (8, 2, 4), 2) == pytest.approx(5.831, abs=5e-4)
-    assert distances.angle((1, 2, -1), (2, 1, 1)) == pytest.approx(60)
-    assert [distances.jaccard({1, 2, 3, 4}, {2, 3, 4, 5}), distances.jaccard({1, 2, 3}, {4, 5, 6})] == [
-        pytest.approx(2 / 5),
-        1,
-    ]
-    pairs = (
-        ((3, -1, 2), (-2, 3, 1), -1 / 2),
-        ((1, 2, 3), (2, 4, 6), 1),
-        ((5, 0, -4), (-1, -6, 2), -0.3171),
-        ((0, 1, 1, 0, 1, 1), (0, 0, 1, 0, 0, 0), 1 / 2),
-    )
-    for one_vector, other_vector, expected in pairs:
-        assert distances.cosine(one_vector, other_vector) == pytest.approx(expected, abs=5e-5)
-    words = ("000000", "110011", "010101", "011100")
-    found = [distances.hamming(words[a], words[b]) for a in range(4) for b in range(a + 1, 4)]
-    assert (distances.hamming("10101", "11110"), found) == (3, [4, 3, 3, 3, 5, 2])
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("abcde", "acfdeg", (3, 3, 3)),
-        ("aba", "bab", (2, 2, 2)),
-        ("abcdef", "bdaefc", (4, 4, 4)),
-        ("abccdabc", "acbdcab", (5, 4, 3)),
-        ("abcdef", "baedfc", (6, 5, 4)),
-        ("Bill", "William", (5, 4, 4)),
-    ],
-)
-def test_insert_delete_distance_is_not_levenshtein(one: str, other: str, expected: tuple[int, int, int]) -> None:
-    measures = (distances.insert_delete, distances.levenshtein, distances.with_swaps)
-    assert tuple(measure(one, other) for measure in measures) == expected
