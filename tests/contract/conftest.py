@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape, Store
@@ -44,6 +45,12 @@ def address(redis_url: str) -> Iterator[IndexAddress]:
     with Redis.from_url(redis_url) as client:
         if keys := list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
             client.unlink(*keys)
+
+
+@pytest.fixture
+async def client(address: IndexAddress) -> AsyncIterator[AsyncRedis]:
+    async with AsyncRedis.from_url(address.url) as connected:
+        yield connected
 
 
 @pytest.fixture

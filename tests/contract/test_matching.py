@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -106,15 +105,6 @@ async def test_a_document_that_was_signed_twice_is_told_again_and_counted_once(s
     (growth,) = await store.growth([Measure(store.number(Position(0, 0)))])
     assert growth is not None
     assert growth.size == 2
-
-
-async def test_families_do_not_depend_on_the_size_of_a_batch(make: Make) -> None:
-    said = []
-    for size in (1, 2, 5, 11):
-        batch, one = arrivals(crawl()), matcher(await make())
-        told = [each for at in range(0, len(batch), size) for each in await one.match_all(batch[at : at + size])]
-        said.append([(verdict(each).family.id, verdict(each).family.ordinal) for each in told])
-    assert all(one == other for one, other in pairwise(said))
 
 
 async def test_copies_of_one_batch_are_told_once(store: Store) -> None:

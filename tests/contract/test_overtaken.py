@@ -39,15 +39,6 @@ async def test_a_document_sent_before_its_removal_stays_removed(store: Store) ->
     assert await live(store) == []
 
 
-async def test_a_document_sent_again_after_its_removal_is_live(store: Store) -> None:
-    first, gone, again = (
-        sent_at(one, offset) for offset, one in enumerate((put("a", TEXT), removal("a"), put("a", TEXT)))
-    )
-    *_, late = await match(store, first, gone, again, first)
-    assert (late.registered.status, late.registered.was_known) == (Status.OVERTAKEN, True)
-    assert await live(store) == ["a"]
-
-
 async def test_a_removal_that_comes_twice_removes_no_later_document(store: Store) -> None:
     document, gone, again = sent_at(put("a", TEXT), 1), sent_at(removal("a"), 2), sent_at(put("a", TEXT), 3)
     *_, late = await match(store, document, gone, again, gone)

@@ -1,22 +1,19 @@
 """An index whose slots are on several nodes of a Redis Cluster."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
-from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Local, Position, Shape, Store
+from nearstream.streams.store.store import Position
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.index.schemes import schemes, switch_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
-from tests.support.arrivals import arrivals, crawl, matcher
-from tests.support.cluster import NODES
+from tests.support.arrivals import crawl, matcher
 from tests.support.made_up import KEY, STANDARD, sign, words
 
 PARTITIONS = SLOTS = 6
@@ -34,22 +31,6 @@ async def made(place: IndexAddress) -> RedisIndex:
     return await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
 
 
-async def test_slots_on_three_nodes_answer_as_slots_in_memory(address: IndexAddress) -> None:
-    index = await made(address)
-    memory = Store(Local([Part(address.limits) for _ in range(SLOTS)]), Shape(SLOTS, PARTITIONS), address.limits)
-    owners = {index.client.get_node_from_key(address.tag(slot).decode()) for slot in range(SLOTS)}  # type: ignore[union-attr]
-    assert len(owners) == NODES
-    cluster, alone = matcher(index.store()), matcher(memory)
-    for at in range(0, len(BATCH), 5):
-        part = BATCH[at : at + 5]
-        found = [(each.verdict, each.events) for each in await cluster.match_all(part)]
-        assert found == [(each.verdict, each.events) for each in await alone.match_all(part)]
-    await index.cover([Position(partition, 9) for partition in range(PARTITIONS)])
-    assert await index.checkpoints() == dict.fromkeys(range(PARTITIONS), 9)
-    assert await index.state() is IndexState.READY
-    await index.close()
-
-
 async def test_a_reference_whose_slots_are_on_other_nodes_is_found(address: IndexAddress) -> None:
     index = await made(address)
     texts = {f"{seed}": words(seed, 150) for seed in range(40, 52)}
@@ -62,32 +43,6 @@ async def test_a_reference_whose_slots_are_on_other_nodes_is_found(address: Inde
     named = [[("good", name)] for name in texts]
     assert [[(one.collection, one.id) for one in some] for some in found if some] == named
     await index.close()
-
-
-async def test_copies_that_race_over_a_cluster_are_one_family(address: IndexAddress) -> None:
-    workers = [await made(address) for _ in range(3)]
-    told: dict[str, tuple[str, int]] = {}
-
-    async def match(share: int) -> None:
-        lane = matcher(workers[share].store())
-        batch = arrivals([(f"{share}-{pair}", words(pair, 150)) for pair in range(30)], 1)
-        for at in range(0, 30, 7):
-            part = [
-                replace(each, position=each.position._replace(partition=share))
-                for each in batch[at : at + 7]
-                if each.position
-            ]
-            for found in await lane.match_all(part):
-                assert found.verdict is not None
-                told[found.verdict.id] = found.verdict.family.id, found.verdict.family.ordinal
-
-    await asyncio.gather(*map(match, range(3)))
-    for pair in range(30):
-        trio = [told[f"{share}-{pair}"] for share in range(3)]
-        assert len({family for family, _ in trio}) == 1
-        assert sorted(ordinal for _, ordinal in trio) == [1, 2, 3]
-    for each in workers:
-        await each.close()
 
 
 async def test_an_index_on_a_cluster_is_rebuilt_and_switched(address: IndexAddress) -> None:

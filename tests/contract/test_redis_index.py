@@ -3,7 +3,7 @@
 import asyncio
 import multiprocessing
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -43,13 +43,6 @@ local function fused(...)
 end
 local function set_fuse(_, args) fuse = tonumber(args[1]) return 'OK' end
 """
-
-
-@pytest.fixture
-async def client(address: IndexAddress) -> AsyncIterator[Redis]:
-    connected = Redis.from_url(address.url)
-    yield connected
-    await connected.aclose()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -36,13 +36,6 @@ from tests.support.made_up import KEY, NOON, STANDARD, words
 
 NOON_MS = to_milliseconds(NOON)
 BATCH = crawl(PARTITIONS)
-
-
-@pytest.fixture
-async def client(address: IndexAddress) -> AsyncIterator[Redis]:
-    connected = Redis.from_url(address.url)
-    yield connected
-    await connected.aclose()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Schemes that share a namespace: one is active, another one is built beside it, switched to, and dropped."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -20,13 +19,6 @@ from tests.support.made_up import STANDARD
 
 BATCH = crawl(PARTITIONS)
 OURS = STANDARD.name
-
-
-@pytest.fixture
-async def client(address: IndexAddress) -> AsyncIterator[Redis]:
-    connected = Redis.from_url(address.url)
-    yield connected
-    await connected.aclose()
 
 
 async def made(place: IndexAddress) -> RedisIndex:

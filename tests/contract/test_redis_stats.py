@@ -91,12 +91,6 @@ async def feeding(address: IndexAddress) -> AsyncIterator[Feeding]:
     await index.close()
 
 
-@pytest.fixture
-async def client(address: IndexAddress) -> AsyncIterator[Redis]:
-    async with Redis.from_url(address.url) as connected:
-        yield connected
-
-
 async def facts_of_all(index: RedisIndex) -> tuple[tuple[SlotFacts, ...], Totals]:
     keys = await sample_keys(index)
     return await index_facts(index, keys), await totals(index, keys)

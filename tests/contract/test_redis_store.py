@@ -30,12 +30,10 @@ from nearstream.streams.store.part import Part
 from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Local, Shape
-from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.functions import function_library, function_name, load_functions
 from nearstream.workers.redis.server.held_connections import HeldConnections
-from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout, new_layout
+from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
-from nearstream.workers.redis.store.lease import Lease, RebuildRefusedError
 from nearstream.workers.redis.store.opening import open_store
 from nearstream.workers.redis.store.transport import RedisTransport
 from tests.devstack.redis import redis_server
@@ -297,20 +295,6 @@ async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, la
         await transport.all([Call(0, "require", [Cover(1, 42)], 1)])
 
 
-async def test_a_slot_that_was_emptied_or_is_rebuilt_refuses_calls(client: Redis, layout: StoreLayout) -> None:
-    transport = _transport(client, layout, LaneCalls(layout))
-    facts = layout.tag(0) + KeyKind.FACTS
-    await client.hset(facts, "rebuilder", b"a lease!")
-    for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)])):
-        with pytest.raises(IndexUnavailableError):
-            await transport.all([call])
-    await _transport(client, layout, LaneCalls(layout, lease=b"a lease!")).all([Call(0, "enter", [_entry(1)], 0)])
-    await client.delete(facts)
-    for call in (Call(0, "enter", [_entry(1)], 0), Call(0, "fetch", [Query(1)]), Call(0, "require", [Cover(1, 0)], 1)):
-        with pytest.raises(IndexLostError):
-            await transport.all([call])
-
-
 async def test_what_is_decided_waits_for_replicas(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: StoreLayout
 ) -> None:
@@ -357,46 +341,9 @@ async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Re
     assert made == await open_store(client, prefix, shape, limits, may_create=True)
     reopened = await open_store(client, prefix, shape, replace(limits, documents=1), may_create=False)
     assert (reopened.epoch, reopened.chunks) == (made.epoch, made.chunks)
-    for slots in (2, 4):
-        with pytest.raises(SettingsError, match=f"spread over 3 slots, not {slots}"):
-            await open_store(client, prefix, Shape(slots, 4), limits, may_create=slots == 4)
     await client.delete(made.tag(1) + KeyKind.FACTS)
     with pytest.raises(IndexLostError, match="slot 1"):
         await open_store(client, prefix, shape, limits, may_create=False)
-    await client.hset(made.tag(1) + KeyKind.FACTS, "format", "7")
-    with pytest.raises(SettingsError, match="an index of format 7, this release keeps 9"):
-        await open_store(client, prefix, shape, limits, may_create=True)
-    await client.delete(*(made.tag(slot) + KeyKind.FACTS for slot in range(3)))
-    await client.hset(made.tag(0) + KeyKind.FACTS, "layout", made.packed[:8] + b"\x08" + made.packed[9:])
-    with pytest.raises(SettingsError, match="an index of format 8, this release keeps 9: name another one and run"):
-        await open_store(client, prefix, shape, limits, may_create=True)
-    assert not await client.exists(made.tag(1) + KeyKind.FACTS, made.tag(2) + KeyKind.FACTS)
-
-
-async def test_a_lost_index_is_rebuilt_by_one_at_a_time(client: Redis, layout: StoreLayout) -> None:
-    shape, limits, prefix = Shape(2, 4), IndexLimits(documents=9_600), layout.prefix + b"r"
-    old = await open_store(client, prefix, shape, limits, may_create=True)
-    layouts = [new_layout(prefix, shape, limits, b"epoch  %d" % at) for at in range(3)]
-    leases = [Lease(client, each, 60_000, b"lease  %d" % at) for at, each in enumerate(layouts)]
-    put = Put(1, DOCUMENTS[0], Order(1, 0, 1, b"version1"), 1, b"record", 5)
-    await _transport(client, old, LaneCalls(old)).all([Call(1, "register", [put], 1)])
-    with pytest.raises(RebuildRefusedError, match="holds documents"):
-        await leases[0].begin()
-    await client.delete(old.tag(0) + KeyKind.FACTS)
-    new = await leases[1].begin()
-    with pytest.raises(RebuildRefusedError, match="another rebuild"):
-        await leases[2].begin()
-    await client.delete(new.tag(0) + KeyKind.LEASE)
-    assert new == await leases[2].begin()
-    calls = [Call(1, "register", [put], 1)]
-    with pytest.raises(IndexUnavailableError):
-        await _transport(client, new, LaneCalls(new, lease=b"lease  1")).all(calls)
-    ((answer,),) = await _transport(client, new, LaneCalls(new, lease=b"lease  2")).all(calls)
-    assert answer.status is Status.NEW
-    await leases[2].finish()
-    assert await open_store(client, prefix, shape, limits, may_create=False) == new
-    with pytest.raises(IndexLostError):
-        await _transport(client, old, LaneCalls(old)).all(calls)
 
 
 async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalServer]) -> None:
