@@ -45,20 +45,13 @@ Compared = dict[str, Figures]
 
 @dataclass
 class Crawl:
-    """A crawler with its decisions.
+    """A crawler with its decisions."""
 
-    Attributes:
-        web: What it fetches.
-        embedded: What its pages go through.
-        decisions: The newest decision of each page.
-        originals: By lineage the page that had its article first.
-        counts: Pages read, events, false events, overlaps among these, bytes of events.
-    """
-
-    web: Web
-    embedded: Embedded
-    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)
-    originals: dict[str | None, str] = field(default_factory=dict)
+    web: Web  # what it fetches
+    embedded: Embedded  # what its pages go through
+    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)  # the newest decision of each page
+    originals: dict[str | None, str] = field(default_factory=dict)  # by lineage the page that had its article first
+    # Pages read, events, false events, overlaps among these, bytes of events.
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("pages", "events", "false", "overlaps", "bytes"), 0)
     )

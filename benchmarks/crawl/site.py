@@ -44,25 +44,15 @@ Figures = dict[str, int | float]
 
 @dataclass
 class Crawl:
-    """A crawler that does what decisions say.
+    """A crawler that does what decisions say."""
 
-    Attributes:
-        site: What it fetches.
-        embedded: What its pages go through.
-        decisions: The newest decision of each page.
-        fetches: By page the times at which it was fetched.
-        asked: How often a crawl came to a page.
-        saved: How often it was not fetched then.
-        late: Changes that were seen later than the interval of the page allows.
-    """
-
-    site: Site
-    embedded: Embedded
-    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)
-    fetches: dict[str, list[timedelta]] = field(default_factory=dict)
-    asked: int = 0
-    saved: int = 0
-    late: list[str] = field(default_factory=list)
+    site: Site  # what it fetches
+    embedded: Embedded  # what its pages go through
+    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)  # the newest decision of each page
+    fetches: dict[str, list[timedelta]] = field(default_factory=dict)  # by page the times at which it was fetched
+    asked: int = 0  # how often a crawl came to a page
+    saved: int = 0  # how often it was not fetched then
+    late: list[str] = field(default_factory=list)  # changes that were seen later than the interval of the page allows
 
     def decision(self, page: SitePage) -> Decision | None:
         """Return the decision about a page."""

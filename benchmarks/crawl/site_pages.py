@@ -33,38 +33,23 @@ _COLOURS = ("red", "blue", "green", "grey", "black")
 
 @dataclass(frozen=True)
 class SitePage:
-    """A page.
+    """A page."""
 
-    Attributes:
-        url: Its address.
-        article: Number of the article or text that it shows.
-        changes: When its content changes.
-        declares: The URL that it declares as canonical, or nothing.
-        is_frozen: It shows the first state of its article for ever.
-    """
-
-    url: str
-    article: str
-    changes: tuple[timedelta, ...] = ()
-    declares: str = ""
-    is_frozen: bool = False
+    url: str  # its address
+    article: str  # number of the article or text that it shows
+    changes: tuple[timedelta, ...] = ()  # when its content changes
+    declares: str = ""  # the URL that it declares as canonical, or nothing
+    is_frozen: bool = False  # it shows the first state of its article for ever
 
 
 @dataclass(frozen=True)
 class Site:
-    """The site.
+    """The site."""
 
-    Attributes:
-        pages: All pages.
-        texts: By article its states in order.
-        outage: When the site begins to show another text in place of its pages.
-        wall: Name of that text.
-    """
-
-    pages: tuple[SitePage, ...]
-    texts: dict[str, tuple[str, ...]]
-    outage: timedelta
-    wall: str = "maintenance"
+    pages: tuple[SitePage, ...]  # all pages
+    texts: dict[str, tuple[str, ...]]  # by article its states in order
+    outage: timedelta  # when the site begins to show another text in place of its pages
+    wall: str = "maintenance"  # name of that text
 
     @property
     def outage_end(self) -> timedelta:

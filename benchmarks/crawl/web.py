@@ -21,27 +21,16 @@ Paragraphs = list[list[str]]
 
 @dataclass
 class Page:
-    """A page.
+    """A page."""
 
-    Attributes:
-        url: Its address.
-        site: Number of the site, whose frame it has.
-        title: Its heading.
-        article: What is to be read.
-        original: The page that had the article first, which is the page itself unless it is a copy.
-        is_lively: The article is another one at each visit.
-        price: Shown on pages of shops.
-        is_sold: Whether the page of a shop says that nothing is left.
-    """
-
-    url: str
-    site: int
-    title: str
-    article: Paragraphs
-    original: str
-    is_lively: bool
-    price: int = 0
-    is_sold: bool = False
+    url: str  # its address
+    site: int  # number of the site, whose frame it has
+    title: str  # its heading
+    article: Paragraphs  # what is to be read
+    original: str  # the page that had the article first, which is the page itself unless it is a copy
+    is_lively: bool  # the article is another one at each visit
+    price: int = 0  # shown on pages of shops
+    is_sold: bool = False  # whether the page of a shop says that nothing is left
 
 
 @dataclass(frozen=True)

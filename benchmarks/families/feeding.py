@@ -28,23 +28,14 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Fed:
-    """What was said about a stream of documents.
+    """What was said about a stream of documents."""
 
-    Attributes:
-        verdicts: By id of the document.
-        events: All pair events.
-        comparisons: Number of them.
-        cut: Documents for which the limit of candidates left some out.
-        full_buckets: Full buckets of all documents.
-        seconds: What matching took.
-    """
-
-    verdicts: dict[str, DocumentVerdict] = field(default_factory=dict)
-    events: list[PairEvent] = field(default_factory=list)
-    comparisons: int = 0
-    cut: int = 0
-    full_buckets: int = 0
-    seconds: float = 0
+    verdicts: dict[str, DocumentVerdict] = field(default_factory=dict)  # by id of the document
+    events: list[PairEvent] = field(default_factory=list)  # all pair events
+    comparisons: int = 0  # number of them
+    cut: int = 0  # documents for which the limit of candidates left some out
+    full_buckets: int = 0  # full buckets of all documents
+    seconds: float = 0  # what matching took
 
     @cached_property
     def families(self) -> dict[str, str]:

@@ -82,24 +82,15 @@ class Meter:
 
 @dataclass
 class Measured:
-    """An index, and what the documents cost that are measured.
+    """An index, and what the documents cost that are measured."""
 
-    Attributes:
-        index: The index.
-        signer: Signs the documents.
-        matcher: Matches them through the index.
-        meter: CPU times of the server and of this process.
-        documents: Number of documents before those that are measured.
-        compared: How many earlier documents were compared with them.
-        command_us: Microseconds that the server counts for each command. FCALL includes the commands that it calls.
-    """
-
-    index: RedisIndex
-    signer: Signer
-    matcher: Matcher
-    meter: Meter
-    documents: int = 0
-    compared: int = 0
+    index: RedisIndex  # the index
+    signer: Signer  # signs the documents
+    matcher: Matcher  # matches them through the index
+    meter: Meter  # CPU times of the server and of this process
+    documents: int = 0  # number of documents before those that are measured
+    compared: int = 0  # how many earlier documents were compared with them
+    # Microseconds that the server counts for each command. FCALL includes the commands that it calls.
     command_us: Counter[str] = field(default_factory=Counter)
 
     @classmethod

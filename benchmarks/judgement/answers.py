@@ -21,17 +21,12 @@ from nearstream.streams.store.limits import IndexLimits
 
 @dataclass(frozen=True)
 class Answers:
-    """All that was said of the documents of a stream.
+    """All that was said of the documents of a stream."""
 
-    Attributes:
-        verdicts: The verdict of the last state of each document, by its id.
-        events: The events about each pair of ids. Those of one document are under its id alone.
-        milliseconds: Processor time of a document.
-    """
-
-    verdicts: dict[str, DocumentVerdict]
+    verdicts: dict[str, DocumentVerdict]  # the verdict of the last state of each document, by its id
+    # The events about each pair of ids. Those of one document are under its id alone.
     events: dict[frozenset[str], PairEvent]
-    milliseconds: float
+    milliseconds: float  # processor time of a document
 
     def told(self, pair: Expected) -> Told:
         """Return what was said of a pair."""

@@ -17,17 +17,11 @@ NAMES = ("Anna Meyer", "Bob Jones", "Carla Rossi", "David Novak", "Emma Silva", 
 
 @dataclass(frozen=True)
 class Material:
-    """What the documents of a case are made of.
+    """What the documents of a case are made of."""
 
-    Attributes:
-        prose: Real text, never twice.
-        draw: Where all choices come from.
-        pairs: How many pairs to make.
-    """
-
-    prose: Prose
-    draw: random.Random
-    pairs: int
+    prose: Prose  # real text, never twice
+    draw: random.Random  # where all choices come from
+    pairs: int  # how many pairs to make
 
     def words(self, count: int) -> list[str]:
         """Return that many words of real paragraphs."""
@@ -36,48 +30,31 @@ class Material:
 
 @dataclass(frozen=True)
 class Expected:
-    """Two documents of which a person expects to be told.
+    """Two documents of which a person expects to be told."""
 
-    Attributes:
-        older: The document that arrives first.
-        newer: The one that arrives later. It may be another state of the older one, with its id.
-        place: Text of the newer document that the answer has to point at, if it has to.
-    """
-
-    older: Text
-    newer: Text
-    place: str = ""
+    older: Text  # the document that arrives first
+    newer: Text  # The one that arrives later. It may be another state of the older one, with its id.
+    place: str = ""  # text of the newer document that the answer has to point at, if it has to
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Documents in order of arrival, and what a person says of them.
+    """Documents in order of arrival, and what a person says of them."""
 
-    Attributes:
-        texts: The documents.
-        expected: Pairs of which a person expects to be told.
-        apart: Pairs of ids that share text, and of which a person expects to hear nothing.
-    """
-
-    texts: list[Text]
-    expected: list[Expected]
-    apart: Sequence[frozenset[str]] = ()
+    texts: list[Text]  # the documents
+    expected: list[Expected]  # pairs of which a person expects to be told
+    apart: Sequence[frozenset[str]] = ()  # pairs of ids that share text, and of which a person expects to hear nothing
 
 
 @dataclass(frozen=True)
 class Told:
-    """What was said of an expected pair.
+    """What was said of an expected pair."""
 
-    Attributes:
-        pair: The pair.
-        relation: The relation of their event, or of the verdict if both are in one family or states of one document.
-            Empty if nothing was said of them.
-        event: Their event, if there was one.
-    """
-
-    pair: Expected
+    pair: Expected  # the pair
+    # The relation of their event, or of the verdict if both are in one family or states of one document. Empty if
+    # nothing was said of them.
     relation: str
-    event: PairEvent | None
+    event: PairEvent | None  # their event, if there was one
 
     @cached_property
     def forms(self) -> tuple[str, str]:
@@ -98,39 +75,25 @@ Figure = tuple[float, int]
 
 @dataclass(frozen=True)
 class Check:
-    """One figure of a case: the share of answers that a person calls right.
+    """One figure of a case: the share of answers that a person calls right."""
 
-    Attributes:
-        name: What is checked.
-        goal: The least share.
-        share: Returns the share and how many answers were judged, from the answers, and the share of the pairs apart of
-            which something was said.
-    """
-
-    name: str
-    goal: float
+    name: str  # what is checked
+    goal: float  # the least share
+    # Returns the share and how many answers were judged, from the answers, and the share of the pairs apart of which
+    # something was said.
     share: Callable[[Sequence[Told], Figure], Figure]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a kind of documents.
+    """One case of a kind of documents."""
 
-    Attributes:
-        number: Cases of one number are variants of each other.
-        name: What the documents are.
-        person: What a person says of the pairs.
-        make: Makes the stream.
-        checks: What is checked.
-        most_false: The most events about other pairs for each document, None if that is no goal.
-    """
-
-    number: int
-    name: str
-    person: str
-    make: Callable[[Material], Stream]
-    checks: tuple[Check, ...]
-    most_false: float | None = None
+    number: int  # cases of one number are variants of each other
+    name: str  # what the documents are
+    person: str  # what a person says of the pairs
+    make: Callable[[Material], Stream]  # makes the stream
+    checks: tuple[Check, ...]  # what is checked
+    most_false: float | None = None  # the most events about other pairs for each document, None if that is no goal
 
 
 def each(name: str, goal: float, judge: Judge) -> Check:

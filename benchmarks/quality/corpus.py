@@ -54,32 +54,21 @@ class Details(msgspec.Struct, frozen=True):
     """Exact measurements of a pair of texts.
 
     Case, punctuation and white space are removed before measuring.
-
-    Attributes:
-        J: Resemblance of the sets of 5-word shingles.
-        Ca: Share of the shingles of a that are in b.
-        Cb: Share of the shingles of b that are in a.
-        LD: Levenshtein distance in characters.
-        la: Characters of a.
-        lb: Characters of b.
-        wa: Words of a.
-        wb: Words of b.
-        place_a: Words `[start, end)` of the best local segment in a.
-        place_b: Words `[start, end)` of the best local segment in b.
-        matched: Words that match in this segment.
     """
 
-    J: float
-    Ca: float
-    Cb: float
-    LD: int
-    la: int
-    lb: int
-    wa: int
-    wb: int
+    J: float  # resemblance of the sets of 5-word shingles
+    Ca: float  # share of the shingles of a that are in b
+    Cb: float  # share of the shingles of b that are in a
+    LD: int  # Levenshtein distance in characters
+    la: int  # characters of a
+    lb: int  # characters of b
+    wa: int  # words of a
+    wb: int  # words of b
+    # Words `[start, end)` of the best local segment in a.
     place_a: tuple[int, int] = msgspec.field(name="locA", default=(0, 0))
+    # Words `[start, end)` of the best local segment in b.
     place_b: tuple[int, int] = msgspec.field(name="locB", default=(0, 0))
-    matched: int = msgspec.field(name="lcov", default=0)
+    matched: int = msgspec.field(name="lcov", default=0)  # words that match in this segment
 
     @property
     def longer(self) -> int:

@@ -31,18 +31,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class InOrder:
-    """The common words of two texts that are in equal order.
+    """The common words of two texts that are in equal order."""
 
-    Attributes:
-        share: Share of the words of the shorter text that are in common runs of at least four.
-        spread: Share of a text from the run with the 5 % point of these words to the run with the 95 % point. The
-            smaller value of both texts counts.
-        segment: Number of such words in the best segment of the longer text, where a common word scores +1 and any
-            other word between them -1.
-    """
-
-    share: float
+    share: float  # share of the words of the shorter text that are in common runs of at least four
+    # Share of a text from the run with the 5 % point of these words to the run with the 95 % point. The smaller value
+    # of both texts counts.
     spread: float
+    # Number of such words in the best segment of the longer text, where a common word scores +1 and any other word
+    # between them -1.
     segment: int
 
 

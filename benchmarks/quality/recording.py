@@ -21,25 +21,16 @@ Both = frozenset[str]
 
 @dataclass
 class Recording:
-    """The judge of a matcher, which records what it was asked.
+    """The judge of a matcher, which records what it was asked."""
 
-    Attributes:
-        met: Pairs that met: one was compared with the other when it arrived.
-        left: Why other pairs that share a bucket did not meet.
-        keys: Bands and anchors of each document.
-        looked_up: Number of earlier documents that shared a bucket, summed over all documents.
-        families: Number of the founder of its family by document.
-        thinned: Documents that left buckets to the one that represents their family.
-        twins: Those of them with an equal text.
-    """
-
-    met: set[Both] = field(default_factory=set)
-    left: dict[Both, str] = field(default_factory=dict)
-    keys: dict[str, Keys] = field(default_factory=dict)
-    looked_up: int = 0
-    families: dict[str, int] = field(default_factory=dict)
+    met: set[Both] = field(default_factory=set)  # pairs that met: one was compared with the other when it arrived
+    left: dict[Both, str] = field(default_factory=dict)  # why other pairs that share a bucket did not meet
+    keys: dict[str, Keys] = field(default_factory=dict)  # bands and anchors of each document
+    looked_up: int = 0  # number of earlier documents that shared a bucket, summed over all documents
+    families: dict[str, int] = field(default_factory=dict)  # number of the founder of its family by document
+    # Documents that left buckets to the one that represents their family.
     thinned: set[str] = field(default_factory=set)
-    twins: set[str] = field(default_factory=set)
+    twins: set[str] = field(default_factory=set)  # those of them with an equal text
     _ids: dict[int, str] = field(default_factory=dict)
     _compared: set[int] = field(default_factory=set)
 

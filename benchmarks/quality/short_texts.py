@@ -44,19 +44,12 @@ WORDS = (12, 20, 30, 40, 60, 100)
 
 @dataclass(frozen=True)
 class Said:
-    """The label and the verdict of two short texts.
+    """The label and the verdict of two short texts."""
 
-    Attributes:
-        label: The relation by exact measurement.
-        relation: The relation of the verdict.
-        error: Error of the estimated distance over the longer length.
-        meet: Whether the texts share a key of the index.
-    """
-
-    label: str
-    relation: str
-    error: float
-    meet: bool
+    label: str  # the relation by exact measurement
+    relation: str  # the relation of the verdict
+    error: float  # error of the estimated distance over the longer length
+    meet: bool  # whether the texts share a key of the index
 
 
 def cut(

@@ -43,17 +43,11 @@ _LONGEST = 100_000  # characters
 
 @dataclass(frozen=True)
 class Arrived:
-    """A document with its candidates.
+    """A document with its candidates."""
 
-    Attributes:
-        newcomer: The document, as it is compared.
-        found: What the index says about its candidates.
-        records: The arguments of `unpack_record` for each candidate.
-    """
-
-    newcomer: Newcomer
-    found: Sequence[Candidate]
-    records: tuple[tuple[bytes, str, bytes, int], ...]
+    newcomer: Newcomer  # the document, as it is compared
+    found: Sequence[Candidate]  # what the index says about its candidates
+    records: tuple[tuple[bytes, str, bytes, int], ...]  # the arguments of `unpack_record` for each candidate
 
     def documents(self) -> list[Recorded]:
         """Return the candidates as they are read from the records in an answer of Redis."""

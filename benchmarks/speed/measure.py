@@ -27,17 +27,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class Timing:
-    """The best of several repetitions.
+    """The best of several repetitions."""
 
-    Attributes:
-        us: Microseconds of CPU time for one item in the best repetition.
-        spread: How much longer the median repetition took, as a share of the best.
-        n: Number of repetitions.
-    """
-
-    us: float
-    spread: float
-    n: int
+    us: float  # microseconds of CPU time for one item in the best repetition
+    spread: float  # how much longer the median repetition took, as a share of the best
+    n: int  # number of repetitions
 
 
 def positive(text: str) -> int:

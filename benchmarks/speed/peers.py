@@ -21,22 +21,16 @@ _SHINGLE_CHARACTERS = 4
 
 @dataclass(frozen=True)
 class Entrant:
-    """One way to sign a text.
+    """One way to sign a text."""
 
-    Attributes:
-        outputs: What it computes.
-        normaliser: `own`, `usual` (NFKC, casefold, words by regular expression), or `ours, free`, which is our
-            normaliser outside of the measured time.
-        shingles: What shingles are made of, `words` or `characters`.
-        prepare: Converts raw texts to items for `run`, each of one text or of several. Its time is not measured.
-        run: The function that is timed.
-    """
-
-    outputs: str
+    outputs: str  # what it computes
+    # `own`, `usual` (NFKC, casefold, words by regular expression), or `ours, free`, which is our normaliser outside of
+    # the measured time.
     normaliser: str
-    shingles: str
+    shingles: str  # what shingles are made of, `words` or `characters`
+    # Converts raw texts to items for `run`, each of one text or of several. Its time is not measured.
     prepare: Callable[[list[str]], list[Any]]  # Any: only passed from `prepare` to `run`
-    run: Callable[[Any], Any]
+    run: Callable[[Any], Any]  # the function that is timed
 
 
 Digest = Callable[[list[Any]], Any]  # Any: each peer has its own types of token and digest

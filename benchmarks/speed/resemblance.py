@@ -29,15 +29,10 @@ class Sketcher:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How good the sketches of an engine are.
+    """How good the sketches of an engine are."""
 
-    Attributes:
-        mean_error: Mean absolute error of the estimate, by the number of shingles of a text.
-        band_recall: Share of pairs of 20 shingles that meet in a band.
-    """
-
-    mean_error: dict[str, float]
-    band_recall: float
+    mean_error: dict[str, float]  # mean absolute error of the estimate, by the number of shingles of a text
+    band_recall: float  # share of pairs of 20 shingles that meet in a band
 
 
 def pairs(shingles: int, trials: int) -> Iterator[tuple[str, str, float]]:

@@ -45,19 +45,12 @@ def batched(index: Any, sketches: Sequence[Any]) -> list[list[bytes]]:  # noqa: 
 
 @dataclass(frozen=True)
 class ByHand:
-    """The work on a batch.
+    """The work on a batch."""
 
-    Attributes:
-        index: MinHashLSH of datasketch.
-        first: A sketch whose permutations all others share.
-        look: How the index is asked.
-        clock: Measures the stages.
-    """
-
-    index: Any
-    first: Any
-    look: Look
-    clock: StageClock
+    index: Any  # MinHashLSH of datasketch
+    first: Any  # a sketch whose permutations all others share
+    look: Look  # how the index is asked
+    clock: StageClock  # measures the stages
 
     def events(self, records: Sequence[Any]) -> list[tuple[bytes, bytes]]:
         """Insert documents, and return key and event of those that share a band with another."""

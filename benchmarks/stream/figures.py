@@ -33,15 +33,10 @@ class TooFewDocumentsError(ValueError):
 
 @dataclass(frozen=True)
 class Moment:
-    """The state of a measured loop at one time.
+    """The state of a measured loop at one time."""
 
-    Attributes:
-        reports: Of each of its processes.
-        servers: CPU seconds of each server.
-    """
-
-    reports: Sequence[Report]
-    servers: Mapping[str, float]
+    reports: Sequence[Report]  # of each of its processes
+    servers: Mapping[str, float]  # CPU seconds of each server
 
     @property
     def documents(self) -> int:

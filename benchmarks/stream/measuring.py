@@ -34,15 +34,10 @@ _FEWEST_TIMES = 200  # documents whose times have a 99th percentile
 
 @dataclass(frozen=True)
 class Process:
-    """A process of `benchmarks.stream.loops`.
+    """A process of `benchmarks.stream.loops`."""
 
-    Attributes:
-        popen: The process.
-        log: What it writes to stderr.
-    """
-
-    popen: subprocess.Popen[str]
-    log: Path
+    popen: subprocess.Popen[str]  # the process
+    log: Path  # what it writes to stderr
 
     def report(self) -> Report:
         """Ask for a report.
@@ -81,17 +76,11 @@ def process(deployed: BenchmarkDeployment, loop: str, log: Path) -> Iterator[Pro
 
 @dataclass(frozen=True)
 class Servers:
-    """Our own servers.
+    """Our own servers."""
 
-    Attributes:
-        kafka: The broker.
-        redis: The Redis.
-        folder: For data and logs.
-    """
-
-    kafka: LocalServer
-    redis: LocalServer
-    folder: Path
+    kafka: LocalServer  # the broker
+    redis: LocalServer  # the Redis
+    folder: Path  # for data and logs
 
     @property
     def stack(self) -> LocalStack:
@@ -131,15 +120,10 @@ def servers(folder: Path) -> Iterator[Servers]:
 
 @dataclass(frozen=True)
 class Run:
-    """How a loop runs.
+    """How a loop runs."""
 
-    Attributes:
-        workers: Number of its processes.
-        seconds: After how long it ends, unless it has done all documents before.
-    """
-
-    workers: int
-    seconds: float
+    workers: int  # number of its processes
+    seconds: float  # after how long it ends, unless it has done all documents before
 
 
 async def measured(servers: Servers, loop: str, records: Sequence[Record], run: Run, times: int = 1) -> Figures:

@@ -17,59 +17,35 @@ from nearstream.workers.monitoring.traces import Times
 
 
 class Hop(NamedTuple):
-    """What a step did with a document, in nanoseconds since 1970.
+    """What a step did with a document, in nanoseconds since 1970."""
 
-    Attributes:
-        step: Name of the step.
-        number: Number of the document.
-        taken: When its batch was taken.
-        decided: When its results were there. For `match`, the index has answered by then.
-        delivered: When the broker had confirmed them.
-    """
-
-    step: str
-    number: int
-    taken: int
-    decided: int
-    delivered: int
+    step: str  # name of the step
+    number: int  # number of the document
+    taken: int  # when its batch was taken
+    decided: int  # When its results were there. For `match`, the index has answered by then.
+    delivered: int  # when the broker had confirmed them
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a process has done so far.
+    """What a process has done so far."""
 
-    Attributes:
-        at: Time of the report, by the clock that all processes share.
-        acknowledged_at: Time of its last acknowledgement.
-        offsets: The offset after the last acknowledged one, by partition.
-        stages: CPU seconds of each stage, all together those of the process.
-        longest_step: CPU seconds of the longest piece of work between two turns of the event loop, since the last
-            report.
-        comparisons: Earlier documents that it has compared.
-        hops: What it did with documents that have a number, since the last report.
-    """
-
-    at: float
-    acknowledged_at: float
-    offsets: dict[int, int]
-    stages: dict[str, float]
+    at: float  # time of the report, by the clock that all processes share
+    acknowledged_at: float  # time of its last acknowledgement
+    offsets: dict[int, int]  # the offset after the last acknowledged one, by partition
+    stages: dict[str, float]  # CPU seconds of each stage, all together those of the process
+    # CPU seconds of the longest piece of work between two turns of the event loop, since the last report.
     longest_step: float
-    comparisons: float
-    hops: Sequence[Hop] = ()
+    comparisons: float  # earlier documents that it has compared
+    hops: Sequence[Hop] = ()  # what it did with documents that have a number, since the last report
 
 
 @dataclass
 class Reporter:
-    """Counts what is acknowledged, and answers each line on stdin with a report on stdout.
+    """Counts what is acknowledged, and answers each line on stdin with a report on stdout."""
 
-    Attributes:
-        clock: Measures the stages.
-        topic: The topic whose acknowledgements count.
-        comparisons: Returns how many earlier documents were compared.
-    """
-
-    clock: StageClock
-    topic: str
-    comparisons: Callable[[], float] = lambda: 0.0
+    clock: StageClock  # measures the stages
+    topic: str  # the topic whose acknowledgements count
+    comparisons: Callable[[], float] = lambda: 0.0  # returns how many earlier documents were compared
     _offsets: dict[int, int] = field(default_factory=dict)
     _acknowledged_at: float = 0.0
     _hops: list[Hop] = field(default_factory=list)

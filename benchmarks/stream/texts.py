@@ -27,19 +27,12 @@ Paragraphs = list[list[str]]
 
 @dataclass(frozen=True)
 class Record:
-    """A document of a stream.
+    """A document of a stream."""
 
-    Attributes:
-        key: The key of its record on Kafka.
-        text: Its text.
-        fields: Its other fields.
-        content: The name of the field that holds the text, which is `html` for a page.
-    """
-
-    key: str
-    text: str
-    fields: dict[str, str] = field(default_factory=dict)
-    content: str = "text"
+    key: str  # the key of its record on Kafka
+    text: str  # its text
+    fields: dict[str, str] = field(default_factory=dict)  # its other fields
+    content: str = "text"  # the name of the field that holds the text, which is `html` for a page
 
     @property
     def value(self) -> bytes:
@@ -63,19 +56,12 @@ def unique(prose: Prose, count: int, seed: int) -> list[Record]:
 
 @dataclass
 class _Page:
-    """A page of a site.
+    """A page of a site."""
 
-    Attributes:
-        url: Its address.
-        site: The site, whose frame it has.
-        article: Its paragraphs.
-        views: How often it was fetched.
-    """
-
-    url: str
-    site: int
-    article: Paragraphs
-    views: int = 0
+    url: str  # its address
+    site: int  # the site, whose frame it has
+    article: Paragraphs  # its paragraphs
+    views: int = 0  # how often it was fetched
 
 
 def crawl(prose: Prose, count: int, seed: int) -> list[Record]:

@@ -20,15 +20,10 @@ LOSS = 0.005  # share of related pairs that need not be connected though the sin
 
 @dataclass(frozen=True)
 class Partition:
-    """Documents in families.
+    """Documents in families."""
 
-    Attributes:
-        family: The family of each document that has a verdict, by its place.
-        linked: Pairs of families that an event connects.
-    """
-
-    family: Mapping[Place, Hashable]
-    linked: frozenset[tuple[Hashable, Hashable]]
+    family: Mapping[Place, Hashable]  # the family of each document that has a verdict, by its place
+    linked: frozenset[tuple[Hashable, Hashable]]  # pairs of families that an event connects
 
 
 def partition(verdicts: Iterable[bytes], events: Iterable[bytes], expected: Expected) -> Partition:

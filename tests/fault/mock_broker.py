@@ -27,13 +27,9 @@ class Request(IntEnum):
 
 @dataclass(frozen=True)
 class MockBroker:
-    """A mock broker.
+    """A mock broker."""
 
-    Attributes:
-        address: `host:port`.
-    """
-
-    address: str
+    address: str  # `host:port`
     _library: Any
     _cluster: int
 

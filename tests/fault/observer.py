@@ -27,20 +27,13 @@ class Sample:
     """One observation of the broker and the workers.
 
     Commits are read before end offsets, so every acknowledged record is below these end offsets.
-
-    Attributes:
-        at: Monotonic seconds.
-        committed: Offsets of the group on both inputs.
-        ends: Offsets after the last record of every topic.
-        memory: Resident bytes by process id.
-        files: Open files by process id.
     """
 
-    at: float
-    committed: Offsets
-    ends: Offsets
-    memory: dict[int, int]
-    files: dict[int, int]
+    at: float  # monotonic seconds
+    committed: Offsets  # offsets of the group on both inputs
+    ends: Offsets  # offsets after the last record of every topic
+    memory: dict[int, int]  # resident bytes by process id
+    files: dict[int, int]  # open files by process id
 
     @property
     def lag(self) -> dict[tuple[str, int], int]:

@@ -20,32 +20,23 @@ class Expected:
 
     The ids of verdicts and retractions are equal for every order of the partitions. The values of verdicts and the
     choice of relation events are those of one order.
-
-    Attributes:
-        texts: Which texts are related, whatever arrived when.
-        signatures: The signature of each document.
-        verdicts: Verdict id to value.
-        events: Id of a relation event to value.
-        retractions: Event id to value.
-        true: For each event found, what a process says that knows only its two documents, if it says anything.
-        withdrawn: Verdicts about states that were removed later. If both meet in one batch, there is no verdict.
-        empty: Documents without a signature because nothing is left of their text.
-        refused: Records that become dead letters, with the reason of each.
-        removed: Removals, with the document key of each.
-        overflows: Full buckets that were found. Unless it is 0, the families too depend on the order, and a comparison
-            is meaningless.
     """
 
-    texts: Texts
-    signatures: dict[Place, Signature] = field(default_factory=dict)
-    verdicts: dict[str, bytes] = field(default_factory=dict)
-    events: dict[str, bytes] = field(default_factory=dict)
-    retractions: dict[str, bytes] = field(default_factory=dict)
+    texts: Texts  # which texts are related, whatever arrived when
+    signatures: dict[Place, Signature] = field(default_factory=dict)  # the signature of each document
+    verdicts: dict[str, bytes] = field(default_factory=dict)  # verdict id to value
+    events: dict[str, bytes] = field(default_factory=dict)  # id of a relation event to value
+    retractions: dict[str, bytes] = field(default_factory=dict)  # event id to value
+    # For each event found, what a process says that knows only its two documents, if it says anything.
     true: dict[str, bytes] = field(default_factory=dict)
+    # Verdicts about states that were removed later. If both meet in one batch, there is no verdict.
     withdrawn: set[str] = field(default_factory=set)
+    # Documents without a signature because nothing is left of their text.
     empty: set[Place] = field(default_factory=set)
-    refused: dict[Place, str] = field(default_factory=dict)
-    removed: dict[Place, str] = field(default_factory=dict)
+    refused: dict[Place, str] = field(default_factory=dict)  # records that become dead letters, with the reason of each
+    removed: dict[Place, str] = field(default_factory=dict)  # removals, with the document key of each
+    # Full buckets that were found. Unless it is 0, the families too depend on the order, and a comparison is
+    # meaningless.
     overflows: int = 0
 
 

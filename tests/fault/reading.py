@@ -23,27 +23,17 @@ _About = TypeVar("_About", bound=Hashable)
 
 @dataclass(frozen=True)
 class Read:
-    """All records, in the order of their partitions.
+    """All records, in the order of their partitions."""
 
-    Attributes:
-        prefix: The prefix of this deployment's topic names.
-        documents: The input.
-        signed: Signatures with the partition and offset of their document.
-        removals: Keys and times of the removals on `signatures`.
-        refused: Dead letters of documents with the partition and offset of their document.
-        verdicts: Verdicts with their ids.
-        events: Relation events with their ids.
-        retractions: Retractions with their ids.
-    """
-
-    prefix: str
-    documents: list[ConsumerRecord]
-    signed: list[tuple[Place, ConsumerRecord]]
-    removals: set[tuple[bytes | None, int]]
+    prefix: str  # the prefix of this deployment's topic names
+    documents: list[ConsumerRecord]  # the input
+    signed: list[tuple[Place, ConsumerRecord]]  # signatures with the partition and offset of their document
+    removals: set[tuple[bytes | None, int]]  # keys and times of the removals on `signatures`
+    # Dead letters of documents with the partition and offset of their document.
     refused: list[tuple[Place, ConsumerRecord]]
-    verdicts: list[tuple[str, ConsumerRecord]]
-    events: list[tuple[str, ConsumerRecord]]
-    retractions: list[tuple[str, ConsumerRecord]]
+    verdicts: list[tuple[str, ConsumerRecord]]  # verdicts with their ids
+    events: list[tuple[str, ConsumerRecord]]  # relation events with their ids
+    retractions: list[tuple[str, ConsumerRecord]]  # retractions with their ids
 
     def first(self, told: Iterable[tuple[_About, ConsumerRecord]]) -> dict[_About, Written]:
         """Return the position of the first record about each subject.

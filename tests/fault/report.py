@@ -13,40 +13,23 @@ from tests.fault.reading import Read
 
 @dataclass
 class Report:
-    """Counts and times of one run.
+    """Counts and times of one run."""
 
-    Attributes:
-        fault: Its id.
-        documents, events: Their numbers, without repeats.
-        lost: Documents without an outcome, missing verdicts, retractions and events.
-        extra: Verdicts and retractions that the single process does not send, and untrue events.
-        restated: Signatures, verdicts and events that were sent again.
-        restated_share: Their share of all distinct ones.
-        steady_per_second: Documents per second without a fault.
-        throughput_share: Throughput with the fault, divided by that without it, where it is measured.
-        recovery_seconds: Time from the end of the fault until each lagging partition has moved.
-        drain_seconds: Time from the end of the load until everything was acknowledged.
-        peak_memory_mb: Peak memory of one worker.
-        memory_mb_per_minute: Steepest growth of a worker's memory in a soak test.
-        exits: Exit codes of the workers.
-        wrong: Counts that have to be 0, by name.
-    """
-
-    fault: str
-    documents: int = 0
-    events: int = 0
-    lost: int = 0
-    extra: int = 0
-    restated: int = 0
-    restated_share: float = 0.0
-    steady_per_second: float = 0.0
-    throughput_share: float | None = None
-    recovery_seconds: float | None = None
-    drain_seconds: float = 0.0
-    peak_memory_mb: int = 0
-    memory_mb_per_minute: float | None = None
-    exits: list[int] = field(default_factory=list)
-    wrong: dict[str, int] = field(default_factory=dict)
+    fault: str  # its id
+    documents: int = 0  # number of documents, without repeats
+    events: int = 0  # number of relation events, without repeats
+    lost: int = 0  # documents without an outcome, missing verdicts, retractions and events
+    extra: int = 0  # verdicts and retractions that the single process does not send, and untrue events
+    restated: int = 0  # signatures, verdicts and events that were sent again
+    restated_share: float = 0.0  # their share of all distinct ones
+    steady_per_second: float = 0.0  # documents per second without a fault
+    throughput_share: float | None = None  # throughput with the fault, divided by that without it, where it is measured
+    recovery_seconds: float | None = None  # time from the end of the fault until each lagging partition has moved
+    drain_seconds: float = 0.0  # time from the end of the load until everything was acknowledged
+    peak_memory_mb: int = 0  # peak memory of one worker
+    memory_mb_per_minute: float | None = None  # steepest growth of a worker's memory in a soak test
+    exits: list[int] = field(default_factory=list)  # exit codes of the workers
+    wrong: dict[str, int] = field(default_factory=dict)  # counts that have to be 0, by name
     verdict: str = "not finished"
 
     def count(self, found: Read, told: Expected, samples: Sequence[Sample], logs: Sequence[str], injected: str) -> None:

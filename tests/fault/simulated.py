@@ -33,17 +33,11 @@ _PATIENCE = 8  # turns that a worker waits for another one
 
 @dataclass(frozen=True)
 class Faults:
-    """How often something goes wrong, as shares of all batches.
+    """How often something goes wrong, as shares of all batches."""
 
-    Attributes:
-        signed_twice: A signer dies after it has sent a batch.
-        decided_twice: A matcher dies after it has decided about a batch, before it sends that.
-        sent_twice: A matcher dies after it has sent a batch.
-    """
-
-    signed_twice: float = 0.0
-    decided_twice: float = 0.0
-    sent_twice: float = 0.0
+    signed_twice: float = 0.0  # a signer dies after it has sent a batch
+    decided_twice: float = 0.0  # a matcher dies after it has decided about a batch, before it sends that
+    sent_twice: float = 0.0  # a matcher dies after it has sent a batch
 
 
 NONE = Faults()

@@ -24,14 +24,11 @@ Text = tuple[str, bytes]
 
 @dataclass(frozen=True)
 class Texts:
-    """How the distinct texts of one input are related.
+    """How the distinct texts of one input are related."""
 
-    Attributes:
-        related: For each text, those with a relation that is sent, and its copies.
-        copies: For each text, those that are near-duplicates of it.
-    """
-
+    # For each text, those with a relation that is sent, and its copies.
     related: Mapping[Text, set[Text]] = field(default_factory=dict)
+    # For each text, those that are near-duplicates of it.
     copies: Mapping[Text, set[Text]] = field(default_factory=dict)
 
     def groups(self) -> list[set[Text]]:

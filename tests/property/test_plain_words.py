@@ -23,17 +23,11 @@ POINTS = "\u05b0\u05b4\u05b8\u05bc\u05c1"
 
 
 class Language(NamedTuple):
-    """A language, and how another person writes it.
+    """A language, and how another person writes it."""
 
-    Attributes:
-        letters: Letters of which words are made up.
-        other: The other writing of a text.
-        between: What is between two words.
-    """
-
-    letters: str
-    other: Callable[[str], str]
-    between: str = " "
+    letters: str  # letters of which words are made up
+    other: Callable[[str], str]  # the other writing of a text
+    between: str = " "  # what is between two words
 
 
 def swapped(*pairs: tuple[str, str]) -> Callable[[str], str]:

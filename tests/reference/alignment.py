@@ -29,22 +29,15 @@ class MatchingBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """One text of a pair, as its LD signature shows it at the common rate.
+    """One text of a pair, as its LD signature shows it at the common rate."""
 
-    Attributes:
-        windows: int64 of shape (2, n + 1). First row: bytes where the window of each symbol starts, then the end of the
-            text. Second row: the symbols, then 0.
-        n_bytes: Length of the normal form in bytes.
-        characters: Length of the normal form in characters.
-        rate: Bytes per symbol, on average.
-        grain: Bytes by which positions may be off, 0 where they are exact to the byte.
-    """
-
+    # Int64 of shape (2, n + 1). First row: bytes where the window of each symbol starts, then the end of the text.
+    # Second row: the symbols, then 0.
     windows: NDArray[np.int64]
-    n_bytes: int
-    characters: int
-    rate: int
-    grain: int = 0
+    n_bytes: int  # length of the normal form in bytes
+    characters: int  # length of the normal form in characters
+    rate: int  # bytes per symbol, on average
+    grain: int = 0  # bytes by which positions may be off, 0 where they are exact to the byte
 
     @property
     def symbols(self) -> int:
@@ -68,23 +61,16 @@ class Alignment:
     """A longest common subsequence of the symbols of two texts.
 
     There may be several. Which one is found depends only on the two texts and on which of them is the shorter.
-
-    Attributes:
-        shorter: One text.
-        longer: The other text.
-        common: Number of symbols that both texts have, in any order.
-        matches: Number of symbols that match in order.
-        matched: Shape (2, matches + 2), indices of the matching symbols in both texts. -1 precedes them and the number
-            of symbols follows them, for the ends of both texts.
-        blocks: Maximal runs of matches between which no symbol is lost and no text moved, grown to their expected
-            ends.
     """
 
-    shorter: Side
-    longer: Side
-    common: int
-    matches: int
+    shorter: Side  # one text
+    longer: Side  # the other text
+    common: int  # number of symbols that both texts have, in any order
+    matches: int  # number of symbols that match in order
+    # Shape (2, matches + 2), indices of the matching symbols in both texts. -1 precedes them and the number of symbols
+    # follows them, for the ends of both texts.
     matched: NDArray[np.int64]
+    # Maximal runs of matches between which no symbol is lost and no text moved, grown to their expected ends.
     blocks: list[MatchingBlock]
 
     @cached_property

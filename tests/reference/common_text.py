@@ -24,32 +24,22 @@ class BlockLayout:
     """The layout of common text in two documents, in bytes.
 
     Pairs are of the shorter text first, then of the longer.
-
-    Attributes:
-        common: Common text in blocks that are long enough.
-        spreads: Distance from the block that holds the 5 % point of this text to the one that holds the 95 % point.
-        segment: Common text in the best segment, which is the part of the longer text where common text outweighs other
-            text most.
-        segment_spans: Start and end of the best segment in both texts, None without common text.
     """
 
-    common: float
+    common: float  # common text in blocks that are long enough
+    # Distance from the block that holds the 5 % point of this text to the one that holds the 95 % point.
     spreads: tuple[float, float]
+    # Common text in the best segment, which is the part of the longer text where common text outweighs other text most.
     segment: float
-    segment_spans: tuple[Span, Span] | None
+    segment_spans: tuple[Span, Span] | None  # start and end of the best segment in both texts, None without common text
 
 
 @dataclass(frozen=True)
 class MovedBlocks:
-    """Common blocks in another order.
+    """Common blocks in another order."""
 
-    Attributes:
-        blocks: The blocks that a second alignment found.
-        symbols_per_match: How many common symbols in another order each match in these blocks represents.
-    """
-
-    blocks: Sequence[MatchingBlock]
-    symbols_per_match: float
+    blocks: Sequence[MatchingBlock]  # the blocks that a second alignment found
+    symbols_per_match: float  # how many common symbols in another order each match in these blocks represents
 
 
 NOTHING_MOVED = MovedBlocks((), 1.0)

@@ -30,23 +30,14 @@ _MAX_EXPONENT = 20.0
 
 @dataclass(frozen=True)
 class ByteDistance:
-    """An edit distance in bytes of the normal forms.
+    """An edit distance in bytes of the normal forms."""
 
-    Attributes:
-        value: The distance, between `least` and `expected`.
-        least: Difference of the lengths.
-        expected: Distance of unrelated texts of these lengths.
-        low: The value, or less if another reading of the edits is likely.
-        high: The value, or more if another reading of the edits is likely.
-        scattered: Whether single characters were edited all over the texts.
-    """
-
-    value: float
-    least: int
-    expected: float
-    low: float
-    high: float
-    scattered: bool
+    value: float  # the distance, between `least` and `expected`
+    least: int  # difference of the lengths
+    expected: float  # distance of unrelated texts of these lengths
+    low: float  # the value, or less if another reading of the edits is likely
+    high: float  # the value, or more if another reading of the edits is likely
+    scattered: bool  # whether single characters were edited all over the texts
 
 
 def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: int, *, equal: bool) -> ByteDistance:

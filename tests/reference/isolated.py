@@ -44,15 +44,10 @@ _Z_90 = 1.645
 
 @dataclass(frozen=True)
 class Place:
-    """A place where two texts differ, in bytes.
+    """A place where two texts differ, in bytes."""
 
-    Attributes:
-        room: Bytes between the windows around it, in the text that has fewer of them there.
-        grown: By how much the longer text has more bytes there. 0: not by more than positions are known.
-    """
-
-    room: int
-    grown: int
+    room: int  # bytes between the windows around it, in the text that has fewer of them there
+    grown: int  # By how much the longer text has more bytes there. 0: not by more than positions are known.
 
 
 def isolated_edits(alignment: Alignment) -> ScatteredEdits | None:

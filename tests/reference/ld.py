@@ -21,30 +21,19 @@ _ESCAPE = (1 << GAP_BITS) - 1
 
 
 class LdSignature(NamedTuple):
-    """Packed symbols and gaps at one rate, in the format of `Signature`.
+    """Packed symbols and gaps at one rate, in the format of `Signature`."""
 
-    Attributes:
-        rate: Average bytes of the normal form per symbol, a power of two.
-        ld: Packed symbols, with their gaps or without (see `LdRules.gap_bits`).
-        gaps: Packed gaps if `ld` does not contain them, else empty.
-    """
-
-    rate: int
-    ld: bytes
-    gaps: bytes
+    rate: int  # average bytes of the normal form per symbol, a power of two
+    ld: bytes  # packed symbols, with their gaps or without (see `LdRules.gap_bits`)
+    gaps: bytes  # packed gaps if `ld` does not contain them, else empty
 
 
 @dataclass(frozen=True)
 class LdView:
-    """Symbols of a text with their positions.
+    """Symbols of a text with their positions."""
 
-    Attributes:
-        symbols: The symbols in order of the text.
-        positions: The position of each symbol, in bytes of the normal form, ascending.
-    """
-
-    symbols: NDArray[np.uint32]
-    positions: NDArray[np.int64]
+    symbols: NDArray[np.uint32]  # the symbols in order of the text
+    positions: NDArray[np.int64]  # the position of each symbol, in bytes of the normal form, ascending
 
 
 def pack_words(symbols: Iterable[int], gaps: Iterable[int]) -> bytes:

@@ -48,34 +48,21 @@ _Steps = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ScatteredEdits:
-    """The distance of texts with edits all over them, in bytes.
+    """The distance of texts with edits all over them, in bytes."""
 
-    Attributes:
-        value: The distance of the likelier reading.
-        low: The least distance that a likely reading gives.
-        high: The largest distance that a likely reading gives.
-        single: Whether single characters were edited, rather than words.
-    """
-
-    value: float
-    low: float
-    high: float
-    single: bool
+    value: float  # the distance of the likelier reading
+    low: float  # the least distance that a likely reading gives
+    high: float  # the largest distance that a likely reading gives
+    single: bool  # whether single characters were edited, rather than words
 
 
 @dataclass(frozen=True)
 class _Words:
-    """The reading that words were replaced.
+    """The reading that words were replaced."""
 
-    Attributes:
-        value: The distance in bytes.
-        half: Half the width of its 90 % band.
-        chance: The probability of this reading, where the other one is that single characters were edited.
-    """
-
-    value: float
-    half: float
-    chance: float
+    value: float  # the distance in bytes
+    half: float  # half the width of its 90 % band
+    chance: float  # the probability of this reading, where the other one is that single characters were edited
 
 
 def scattered_edits(alignment: Alignment) -> ScatteredEdits | None:

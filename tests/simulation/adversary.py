@@ -25,33 +25,19 @@ _CONFIRMED = ("decide", "note", "join")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a schedule consists of.
+    """What a schedule consists of."""
 
-    Attributes:
-        documents: Records, apart from those that the seed decides.
-        slots: Slots of the store. 0: the seed decides.
-        tails: How many times a slot loses its newest writes.
-        confirms: What is decided waits for a replica.
-        chain: Copies are not transitive.
-        storm: All documents are copies of one text.
-        expires: States may expire, unless tails are lost.
-        impatient: Nobody waits for anybody.
-        resigns: Some documents are signed twice.
-        lane: The protocol.
-        part: The store.
-    """
-
-    documents: int = 0
-    slots: int = 0
-    tails: int = 0
-    confirms: bool = False
-    chain: bool = False
-    storm: bool = False
-    expires: bool = True
-    impatient: bool = False
-    resigns: bool = False
-    lane: type[Lane] = Lane
-    part: type[Part] = Part
+    documents: int = 0  # records, apart from those that the seed decides
+    slots: int = 0  # Slots of the store. 0: the seed decides.
+    tails: int = 0  # how many times a slot loses its newest writes
+    confirms: bool = False  # what is decided waits for a replica
+    chain: bool = False  # copies are not transitive
+    storm: bool = False  # all documents are copies of one text
+    expires: bool = True  # states may expire, unless tails are lost
+    impatient: bool = False  # nobody waits for anybody
+    resigns: bool = False  # some documents are signed twice
+    lane: type[Lane] = Lane  # the protocol
+    part: type[Part] = Part  # the store
 
 
 class Wait:
@@ -81,23 +67,15 @@ class Run:
     """A run of a lane over one batch.
 
     A zombie is a run that goes on although its partitions have been given to another.
-
-    Attributes:
-        name: Its own number.
-        batch: The records.
-        calls_left: Calls until it crashes. 0: it does not.
-        is_zombie: It goes on instead of crashing.
-        has_failed: It has crashed.
-        confirms: What is decided waits for a replica.
-        acknowledged: By slot and partition, the count of calls that the slot has acknowledged.
     """
 
-    name: int
-    batch: list[Record]
-    calls_left: int
-    is_zombie: bool
-    confirms: bool = False
-    has_failed: bool = False
+    name: int  # its own number
+    batch: list[Record]  # the records
+    calls_left: int  # Calls until it crashes. 0: it does not.
+    is_zombie: bool  # it goes on instead of crashing
+    confirms: bool = False  # what is decided waits for a replica
+    has_failed: bool = False  # it has crashed
+    # By slot and partition, the count of calls that the slot has acknowledged.
     acknowledged: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @property

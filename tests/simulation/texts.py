@@ -25,18 +25,14 @@ class Text(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record of `signatures`. Without a text it is a removal.
-
-    Attributes:
-        again: Offset of the record that it repeats, because a signer was cut off. -1: of none.
-    """
+    """A record of `signatures`. Without a text it is a removal."""
 
     partition: int
     offset: int
     doc: str
     text: Text | None
     observed_ms: int
-    again: int = -1
+    again: int = -1  # offset of the record that it repeats, because a signer was cut off. -1: of none
 
     @property
     def number(self) -> int:
@@ -60,13 +56,9 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class World:
-    """The rules of a schedule.
+    """The rules of a schedule."""
 
-    Attributes:
-        chain: Copies are not transitive: clusters lie on a line, and neighbours are copies.
-    """
-
-    chain: bool = False
+    chain: bool = False  # copies are not transitive: clusters lie on a line, and neighbours are copies
 
     def words(self, text: Text) -> bytes:
         """Return the keys of the words of a text."""

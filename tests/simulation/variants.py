@@ -258,19 +258,12 @@ FIRST = 6_000_001  # the seed with which tests begin
 
 @dataclass(frozen=True)
 class Variant:
-    """A plan without a rule, and the schedules that show that it is needed.
+    """A plan without a rule, and the schedules that show that it is needed."""
 
-    Attributes:
-        plan: The plan.
-        schedules: Their count.
-        first: The seed of the first one.
-        law: The one that shows this, where the protocol itself may break others. Empty: each does.
-    """
-
-    plan: Plan
-    schedules: int
-    first: int = FIRST
-    law: str = ""
+    plan: Plan  # the plan
+    schedules: int  # their count
+    first: int = FIRST  # the seed of the first one
+    law: str = ""  # The one that shows this, where the protocol itself may break others. Empty: each does.
 
 
 VARIANTS: dict[str, Variant] = {
