@@ -3,7 +3,7 @@
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.registration import Status
 from tests.support.made_up import words
-from tests.support.matched import found, in_order, matcher, put, removal, sign, verdict
+from tests.support.matched import found, in_order, matcher, put, sign, verdict
 from tests.support.stores import Make, at_time
 
 BRIEF = IndexLimits(retention_seconds=256)
@@ -36,31 +36,6 @@ async def test_an_expired_document_may_come_again(make: Make) -> None:
     (told,) = await one.match_all([again])
     assert told.registered.status is Status.NEW
     assert await found(store, SAME) == ["a"]
-
-
-async def test_a_document_seen_again_late_in_its_life_is_kept_for_another(make: Make) -> None:
-    store, time = at_time(await make(BRIEF), START_MS)
-    one, batch = matcher(store), in_order([put("a", TEXT), put("a", TEXT, 1), put("a", TEXT, 2), put("b", TEXT, 3)])
-    numbers = []
-    for seconds, arrival in zip((0, 100, 200, 400), batch, strict=True):
-        time.now_ms = START_MS + 1_000 * seconds
-        (told,) = await one.match_all([arrival])
-        numbers.append(told.registered.number)
-        assert verdict(told).verdict == {0: "unique", 400: "exact_duplicate"}.get(seconds, "unchanged")
-    assert numbers[0] == numbers[1] < numbers[2]
-    time.now_ms = START_MS + 470_000
-    await one.match_all(in_order([put("other", words(2, 80))], 4))
-    assert await found(store, SAME) == ["b"]
-
-
-async def test_a_removed_document_leaves_nothing_that_is_found(make: Make) -> None:
-    store, time = at_time(await make(BRIEF), START_MS)
-    one = matcher(store)
-    await one.match_all(in_order([put("a", TEXT), put("b", TEXT), removal("a"), removal("b")]))
-    assert await found(store, SAME) == []
-    time.now_ms = START_MS + 200_000
-    (told,) = await one.match_all(in_order([put("c", TEXT)], 4))
-    assert (verdict(told).verdict, verdict(told).family.ordinal) == ("unique", 1)
 
 
 async def test_without_retention_nothing_expires(make: Make) -> None:

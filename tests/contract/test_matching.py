@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_signature, encode_signature
 from nearstream.schemas.verdicts.events import Containment, Retraction, Version
 from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.matching.labels import Labelling, unpack_label
 from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Status
@@ -21,19 +19,12 @@ from nearstream.streams.store.store import Call, Position, Store, Transport
 from tests.support.families import lines
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sign, verdict
-from tests.support.stores import Make, growths, through
+from tests.support.stores import Make, through
 
 TEXT = words(1, 600)
 NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
 PASSAGE, OTHER = TEXT[100:300], words(3, 600)
 ALL_PAIRS = IndexLimits(events_per_family=0)
-
-
-def crawl() -> list[Signature]:
-    """Documents, copies, updates, passages, and a document that comes back unchanged."""
-    texts = [("a", TEXT), ("b", NEAR), ("c", PASSAGE), ("d", " ".join(TEXT).upper()), ("e", OTHER), ("b", NEAR)]
-    texts += [("b", [*NEAR, *words(9, 40)]), ("f", NEAR), ("g", TEXT), ("e", [*OTHER[:-3]]), ("a", OTHER)]
-    return [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
 
 
 def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arrival]:
@@ -86,14 +77,6 @@ async def test_a_founder_that_changes_tells_again_of_other_families_and_a_copy_d
         others = [event.older.id for event in pairs if event.older.id not in ("a", name)]
         told[name] = matched.verdict.family.ordinal, others
     assert told == {"a": (1, ["other"]), "b": (2, [])}
-
-
-@pytest.mark.parametrize("partitions", [1, 4])
-async def test_a_batch_that_is_delivered_again_is_told_in_equal_bytes(store: Store, partitions: int) -> None:
-    batch = arrivals(crawl(), partitions)
-    first = [lines(each) for each in await matcher(store).match_all(batch)]
-    assert all(first)
-    assert [lines(each) for each in await matcher(store).match_all(batch)] == first
 
 
 async def test_a_document_that_was_signed_twice_is_told_again_and_counted_once(store: Store) -> None:
@@ -180,15 +163,6 @@ async def test_a_document_without_position_may_come_again(store: Store) -> None:
     assert [each.registered.status for each in told] == [Status.NEW, Status.UNCHANGED]
 
 
-async def test_a_removed_document_is_found_no_more_and_its_family_goes_on(store: Store) -> None:
-    one = matcher(store)
-    await one.match_all([put("a", TEXT), put("b", TEXT, 1)])
-    (removed,) = await one.match_all([removal("a")])
-    assert [type(each) for each in removed.events] == [Retraction]
-    said = verdict(await one.match(sign("c", TEXT, 3)))
-    assert (said.of and said.of.id, said.family.ordinal, said.family.founder) == ("b", 3, None)
-
-
 async def test_an_id_with_braces_or_newlines_is_only_an_id(store: Store) -> None:
     names = ["a}{b", "a\n", "a", "{nearstream}m", "\0", "ü/../*?[x]"]
     one = matcher(store)
@@ -224,16 +198,3 @@ async def test_a_look_up_changes_nothing(store: Store) -> None:
     await one.match_all([put("a", TEXT), put("b", NEAR, 1)])
     assert await found(store, sign("q", NEAR)) == await found(store, sign("q", NEAR)) != []
     assert verdict(await one.match(sign("q", NEAR, 2))).family.ordinal == 3
-
-
-@pytest.mark.parametrize("is_labelled_first", [False, True])
-async def test_a_label_counts_for_the_family_of_its_document(store: Store, is_labelled_first: bool) -> None:
-    given = Arrival("default/b", None, labelling=Labelling("spam", 2, 1))
-    batch = [put("a", TEXT), put("b", TEXT, 1)]
-    batch = in_order([given, *batch] if is_labelled_first else [*batch, given])
-    told = await matcher(store).match_all(batch)
-    (family,) = await growths(store, [each.registered.number for each in told if each.verdict])
-    assert [unpack_label(packed) for _, _, packed in family.marks] == [Labelling("spam", 2, 1)]
-    await matcher(store).match_all(in_order([replace(given, labelling=Labelling(None, 0, 2))], 3))
-    (family,) = await growths(store, [each.registered.number for each in told if each.verdict])
-    assert family.marks == ()

@@ -45,10 +45,7 @@ CAUGHT_BY = {
 # What the same code in one process shows as well.
 CAUGHT_IN_ONE_PROCESS = {
     "look_up_first": "split families",
-    "clock_in_id": "untrue events",
-    "found_families": "split families",
     "join_relatives": "mixed families",
-    "count_to_two": "doubled ordinals",
     "lower_thresholds": "untrue events",
 }
 

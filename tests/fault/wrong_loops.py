@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -10,14 +9,12 @@ from typing import Any
 
 from mode.supervisors import OneForOneSupervisor
 
-from nearstream.streams.matching import counterpart
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol import lane
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice, choose
 from nearstream.streams.matching.protocol.lane import Patience
-from nearstream.streams.relations import describe
-from nearstream.streams.store.messages import Entry, FamilyView, Join, View
+from nearstream.streams.store.messages import Entry, FamilyView, View
 from nearstream.streams.store.store import Store
 from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
@@ -82,18 +79,6 @@ def look_up_first() -> None:
     replace_part(Store, "enter", in_two_steps)
 
 
-def clock_in_id() -> None:
-    """Put the clock into the ids of verdicts and events, so that a repeat gets another id."""
-    event_id = describe.event_id
-    for room in (describe, counterpart):
-        replace_part(room, "event_id", lambda *fields: event_id(*fields[:-1], f"{fields[-1]}{time.time_ns()}"))
-
-
-def found_families() -> None:
-    """Let each document found a family of its own."""
-    _choose_otherwise(lambda _case, _views, _families: Choice(0))
-
-
 def join_relatives() -> None:
     """Let a document join the family of a relative, though it may be no copy."""
 
@@ -103,21 +88,7 @@ def join_relatives() -> None:
         founders = [lane.founder_of(decision) for decision in known if decision]
         return Choice(founders[0]) if founders and choice == Choice(0) else choice
 
-    _choose_otherwise(joining)
-
-
-def _choose_otherwise(change: Callable[[Case, Mapping[int, View], Mapping[int, FamilyView]], Choice]) -> None:
-    replace_part(lane, "choose", change)
-
-
-def count_to_two() -> None:
-    """Give every member of a family but the founder the ordinal 2."""
-    join = Store.join
-
-    async def counting(self: Store, batch: Sequence[Join]) -> list[FamilyView]:
-        return [answer._replace(ordinal=min(2, answer.ordinal)) for answer in await join(self, batch)]
-
-    replace_part(Store, "join", counting)
+    replace_part(lane, "choose", joining)
 
 
 def lower_thresholds() -> None:
@@ -141,10 +112,7 @@ WRONG: dict[str, Callable[[], None]] = {
         async_for,
         ack_first,
         look_up_first,
-        clock_in_id,
-        found_families,
         join_relatives,
-        count_to_two,
         lower_thresholds,
         hold_loop,
     )
