@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from prometheus_client import REGISTRY
 
+import nearstream
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.judge import MatchCounts
@@ -204,3 +206,9 @@ def _commands(text: str) -> Iterator[tuple[str, set[str]]]:
 
 def _is_wing(path: Path) -> bool:
     return path.is_dir() and not path.name.startswith("__") and any(path.glob("*.*"))
+
+
+def test_the_page_of_python_names_each_public_name_where_it_is_defined() -> None:
+    named = re.findall(r"^::: (\S+)$", (ROOT / "docs/python.md").read_text(), re.MULTILINE)
+    found = {name.rpartition(".")[2]: resolve_name(name) for name in named}
+    assert {name: getattr(nearstream, name) for name in found} == found
