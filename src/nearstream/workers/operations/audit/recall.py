@@ -166,15 +166,8 @@ class Recall:
 async def audit_recall(window: Window, resemblance: Fraction, one_in: int) -> Recall:
     """Measure the recall of a deployment on the documents of a window.
 
-    Of a document that has several states in the window, the last one counts. Removed documents are left out.
-
-    Args:
-        window: The window.
-        resemblance: Least resemblance of the pairs to be found.
-        one_in: Look for the partners of one document in so many. All documents are indexed.
-
-    Raises:
-        WindowTooLargeError: The window holds more than `FEATURES_MAX` shingles.
+    Of a document that has several states in the window, the last one counts. Removed documents are left out. All
+    documents are indexed, but the partners of only one in so many are looked for.
     """
     documents = await _documents(window)
     told = await window.told()
@@ -198,11 +191,7 @@ class Pair:
 def measure(documents: Sequence[Audited], told: Told, resemblance: Fraction, one_in: int) -> Iterator[Pair]:
     """Yield each pair of documents with at least the resemblance.
 
-    Args:
-        documents: The documents, in any order.
-        told: What the deployment has found.
-        resemblance: Least resemblance of a pair.
-        one_in: Look for the partners of one document in so many, always the same ones.
+    Of one document in so many, always the same ones, the partners are looked for.
     """
     places = {document.document_key: document.place for document in documents}
     is_found = told.pairs()
