@@ -258,13 +258,13 @@ def replay(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send refused records to their topics again, or count what would be sent."""
     # Imported on use, because this loads the client of Redis.
     from nearstream.workers.operations.dead_letters import TooManySpansError
-    from nearstream.workers.operations.replay import Selection, plan_replay, replay_dead_letters
+    from nearstream.workers.operations.replay import plan_replay, replay_dead_letters
     from nearstream.workers.pipeline.deployment import Deployment
 
     run = plan_replay if options.dry_run else replay_dead_letters
-    wanted, progress = Selection(options.reason, options.since), Progress("dead letters", 0, options.quiet)
+    deployment, progress = Deployment.of(settings), Progress("dead letters", 0, options.quiet)
     try:
-        outcome = asyncio.run(run(Deployment.of(settings), wanted, options.timeout, progress))
+        outcome = asyncio.run(run(deployment, options.reason, options.since, options.timeout, progress))
     except TooManySpansError as error:
         print_message(f"nearstream: {error}: replay without --reason and --since")
         return Exit.NO
@@ -276,12 +276,13 @@ def replay(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def skip(settings: Settings, options: argparse.Namespace) -> Exit:
     """Skip one record that crashes the workers."""
-    from nearstream.workers.operations.skip import NotSkippedError, Target, skip_record
+    from nearstream.workers.kafka.client import TopicPartition
+    from nearstream.workers.operations.skip import NotSkippedError, skip_record
     from nearstream.workers.pipeline.deployment import Deployment
 
-    target = Target(options.topic, options.partition, options.offset)
+    tp = TopicPartition(options.topic, options.partition)
     try:
-        asyncio.run(skip_record(Deployment.of(settings), target, options.timeout))
+        asyncio.run(skip_record(Deployment.of(settings), tp, options.offset, options.timeout))
     except NotSkippedError as error:
         print_message(f"nearstream: {error}")
         return Exit.NO

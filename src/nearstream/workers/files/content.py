@@ -97,11 +97,9 @@ def packing_of(start: bytes) -> str:
 
 
 def with_head(pieces: Iterator[bytes], is_enough: Callable[[bytearray], bool]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the beginning of a content, and the whole content.
+    """Return the beginning of a content, as soon as it is enough, and the whole content.
 
-    Args:
-        pieces: The content. If it breaks off, what precedes is the beginning, and the whole content raises the error.
-        is_enough: Whether these first bytes suffice. All of the content does.
+    If the content breaks off, what precedes is the beginning, and the whole content raises the error.
     """
     head = bytearray()
     try:

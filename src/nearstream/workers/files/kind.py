@@ -40,12 +40,10 @@ class Kind(Enum):
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
-    """Return how documents are found in a file.
+    """Return how documents are found in a file, by the suffix of its name and the beginning of its content.
 
-    Args:
-        name: Its name, of which the suffix counts.
-        head: The beginning of its content: `HEAD_BYTES`, or all of it, or of a pipe at least a line.
-        is_pipe: A pipe holds JSON, because most have more than one document.
+    The beginning is `HEAD_BYTES`, or all of the content, or of a pipe at least a line. A pipe holds JSON, because most
+    have more than one document.
 
     Raises:
         UnreadableFileError: It holds no text, JSON, HTML, mail or WARC, or an extra is missing.
@@ -75,10 +73,6 @@ def refuse_no_text(content: bytes) -> None:
     """Refuse a content that is no text in any charset.
 
     A few characters that cannot be read are accepted, because they are replaced, and the events of the document say so.
-
-    Raises:
-        UnreadableFileError: It has a NUL character, is binary by its first bytes, or more than a tenth of its
-            characters cannot be read.
     """
     text = decode(content).text
     unreadable = text.count(REPLACEMENT) + sum(map(text.count, _UNUSUAL.decode()))
@@ -89,13 +83,7 @@ def refuse_no_text(content: bytes) -> None:
 
 
 def _refuse_binary(content: bytes) -> None:
-    """Refuse a content that is no text in UTF-8.
-
-    A few invalid bytes are accepted, because they are replaced, and the events of the document say so.
-
-    Raises:
-        UnreadableFileError: It has a NUL byte, or more than a tenth of its characters cannot be read.
-    """
+    """Refuse a content that is no text in UTF-8, but for a few bytes, which will be replaced."""
     nul = content.find(b"\0")
     if nul >= 0:
         raise UnreadableFileError(

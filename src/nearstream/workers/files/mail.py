@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain, pairwise
-from typing import NamedTuple
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import Headers
@@ -14,7 +13,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.parse import field_headers
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, WHOLE, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, read_message
 
 # A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
 MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
@@ -24,56 +23,25 @@ _MAILDIR = {"cur", "new", "tmp"}
 _NO_TEXT = b"\n"  # a record with no bytes would be refused as such
 
 
-class MailRecord(NamedTuple):
-    """A message as the value and headers of a record."""
-
-    value: bytes  # its text
-    headers: Headers  # its other fields
-    degraded: tuple[str, ...]  # what was incomplete about reading it
+# The text of a message, its other fields, and what was incomplete about reading it.
+MailRecord = tuple[bytes, Headers, tuple[str, ...]]
 
 
-class MailReading:
-    """Reads messages under one key, with processes for their HTML that it starts when they are needed."""
-
-    def __init__(self, key: HashKey | None, content: str = WHOLE) -> None:
-        """Prepare reading. Without a key, short messages are hashed under the public one.
-
-        Args:
-            key: The deployment's key.
-            content: `whole` or `thread`, as `read_message` takes it.
-        """
-        self._key, self._content = key, content
-        self._html = HtmlProcesses()
-
-    def record(self, raw: bytes, received_at: datetime) -> MailRecord:
-        """Return a message as a record.
-
-        Raises:
-            UnreadableFileError: It is empty or too large.
-        """
-        self._key = self._key or HashKey.public()
-        try:
-            mail = read_message(raw, received_at, self._key, self._html, content=self._content)
-        except InvalidMessageError as error:
-            raise UnreadableFileError(error.detail) from None
-        return mail_record(mail.document, mail.degraded)
-
-    def close(self) -> None:
-        """End the processes."""
-        self._html.close()
+def read_mail(raw: bytes, received_at: datetime, *, key: HashKey, html: HtmlProcesses, content: str) -> MailRecord:
+    """Return a message as the value and headers of a record, unless it is empty or too large."""
+    try:
+        mail = read_message(raw, received_at, key, html, content=content)
+    except InvalidMessageError as error:
+        raise UnreadableFileError(error.detail) from None
+    return mail_record(mail.document, mail.degraded)
 
 
 def mail_record(document: Document, degraded: tuple[str, ...]) -> MailRecord:
-    """Return the document of a message as a record.
-
-    Args:
-        document: The document, as `read_message` returns it.
-        degraded: What was incomplete about reading it.
-    """
+    """Return the document of a message, as `read_message` returns it, as a record."""
     headers: Headers = [("content-type", b"text/plain; charset=utf-8"), *field_headers(document)]
     if degraded:
         headers.append(("nearstream-degraded", " ".join(degraded).encode()))
-    return MailRecord((document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded)
+    return (document.text or "").encode("utf-8", "replace") or _NO_TEXT, headers, degraded
 
 
 def whole_message(content: Iterable[bytes]) -> bytes:

@@ -4,9 +4,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from io import BufferedReader
 from itertools import count
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import msgspec
 from nearstream.schemas.documents.document import Id
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, Headers
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.warc import Broken
 from nearstream.workers.files.content import (
     DOCUMENT_MAX_BYTES,
@@ -29,9 +31,10 @@ from nearstream.workers.files.content import (
 )
 from nearstream.workers.files.kind import HEAD_BYTES, Kind, kind_of, refuse_no_text
 from nearstream.workers.files.mail import (
-    MailReading,
+    MailRecord,
     is_maildir,
     maildir_folders,
+    read_mail,
     split_mbox,
     whole_message,
 )
@@ -39,6 +42,7 @@ from nearstream.workers.files.warc import read_documents
 from nearstream.workers.mail.message import WHOLE
 
 STDIN = "-"
+ReadMail = Callable[[bytes, datetime], MailRecord]
 
 
 class Item(NamedTuple):
@@ -86,7 +90,8 @@ def read(
     """
     passed_over = Counter() if passed_over is None else passed_over
     offsets = count()
-    with closing(MailReading(key, mail_content)) as mail:
+    with closing(HtmlProcesses()) as html:
+        mail = partial(read_mail, key=key or HashKey.public(), html=html, content=mail_content)
         for path in _files(paths):
             number = 0
             try:
@@ -154,7 +159,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         yield from (str(error.filename) for error in errors)
 
 
-def _documents(path: str, mail: MailReading, passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator[_Found | Refused]:
     name = _name(path)
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
@@ -163,7 +168,7 @@ def _documents(path: str, mail: MailReading, passed_over: Counter[str]) -> Itera
         elif kind is Kind.HTML:
             yield _page(path, content)
         elif kind is Kind.MAIL:
-            value, headers, degraded = mail.record(whole_message(content), _time_of_change(path))
+            value, headers, degraded = mail(whole_message(content), _time_of_change(path))
             yield _Found(name, value, headers, degraded=degraded)
         elif kind is Kind.WARC:
             yield from _warc(name, content, passed_over)
@@ -178,12 +183,12 @@ def _documents(path: str, mail: MailReading, passed_over: Counter[str]) -> Itera
                 yield _Found(source, value, [], os.fsencode(path) if is_whole else None)
 
 
-def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_Found | Refused]:
+def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[_Found | Refused]:
     number, received_at = 0, _time_of_change(path)
     for number, (line, raw) in enumerate(split_mbox(content), 1):
         source = f"{_name(path)}:{line} (message {number})"
         try:
-            value, headers, degraded = mail.record(raw, received_at)
+            value, headers, degraded = mail(raw, received_at)
             yield _Found(source, value, headers, degraded=degraded)
         except UnreadableFileError as error:
             yield Refused(source, str(error))
@@ -193,11 +198,12 @@ def _mbox(path: str, content: Iterator[bytes], mail: MailReading) -> Iterator[_F
 
 def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[_Found | Refused]:
     for found in read_documents(content, passed_over):
-        source = f"{name} (record at byte {found.offset})"
         if isinstance(found, Broken):
-            yield Refused(source, found.reason)
+            yield Refused(f"{name} (record at byte {found.offset})", found.reason)
         else:
-            yield _Found(source, found.value, found.headers)
+            offset, value, headers = found
+            source = f"{name} (record at byte {offset})"
+            yield _Found(source, value, headers)
 
 
 def _open(path: str) -> BufferedReader:

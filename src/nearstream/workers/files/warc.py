@@ -2,35 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from nearstream.schemas.documents.record import PAGE_PAYLOAD_HEADER, Headers
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.workers.crawl.warc import Broken, PassedOver, Redirect, Redirects, WarcPage, read_warc
 from nearstream.workers.files.content import UnreadableFileError
 
-
-class WarcDocument(NamedTuple):
-    """A page as it is sent."""
-
-    offset: int  # byte of the unpacked file at which its record begins
-    value: bytes  # the page
-    headers: Headers  # the fields of the document
+# The byte of the unpacked file at which the record of a page begins, the page, and the fields of its document.
+WarcDocument = tuple[int, bytes, Headers]
 
 
 def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[WarcDocument | Broken]:
-    """Yield the pages of a WARC file.
+    """Yield the pages of a WARC file that is unpacked, and count its other records.
 
     A page to which URLs earlier in the file redirect for good is yielded once for each of them, as a crawler sends it
-    that asks for these URLs.
-
-    Args:
-        content: The unpacked file.
-        passed_over: Counts the other records.
-
-    Raises:
-        UnreadableFileError: The file cannot be unpacked to its end. All records before that place are yielded.
-        OSError: The file cannot be read to its end.
+    that asks for these URLs. If the file breaks off, all records before that place are yielded.
     """
     redirects, failures = Redirects(), list[UnreadableFileError | OSError]()
     for found in read_warc(_until_failure(content, failures)):
@@ -56,12 +42,7 @@ def _until_failure(content: Iterator[bytes], failures: list[UnreadableFileError 
 
 
 def _document(page: WarcPage, asked: str) -> WarcDocument:
-    """Return the document of a page.
-
-    Args:
-        page: The page.
-        asked: The URL that redirects to it, or its own.
-    """
+    """Return the document of a page under the URL that redirects to it, or its own."""
     fields = {"url": asked, "observed-at": page.observed_at.isoformat(), "source": "crawler"}
     if asked != page.url:
         fields |= {"id": name_of_page(page.url), "lineage": name_of_page(page.url)}
@@ -69,4 +50,4 @@ def _document(page: WarcPage, asked: str) -> WarcDocument:
     headers += [("nearstream-degraded", b"truncated")] * page.is_cut_off
     headers += [(PAGE_PAYLOAD_HEADER, page.payload.encode("ascii", "replace"))] * bool(page.payload)
     headers += [(f"nearstream-{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
-    return WarcDocument(page.offset, page.content, headers)
+    return page.offset, page.content, headers

@@ -33,7 +33,7 @@ from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.dead_letters import TooManySpansError
-from nearstream.workers.operations.replay import ReplayOutcome, Selection, plan_replay, replay_dead_letters
+from nearstream.workers.operations.replay import ReplayOutcome, plan_replay, replay_dead_letters
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -72,7 +72,7 @@ def add_operator_routes(
 async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> ReplayOutcome:
     """Send the records of a reason again, or count what would be sent."""
     run = plan_replay if is_dry_run else replay_dead_letters
-    return await run(deployment, Selection(reason, 0), _WAIT_SECONDS, Progress("dead letters", quiet=True))
+    return await run(deployment, reason, 0, _WAIT_SECONDS, Progress("dead letters", quiet=True))
 
 
 async def say_in_kafka(outbox: Outbox, topic: str, key: bytes, value: bytes | None) -> None:

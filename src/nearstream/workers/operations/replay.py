@@ -70,15 +70,7 @@ class Resigner:
     _pages: "PageReader | None" = field(default=None, init=False)
 
     async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
-        """Return a record of `signatures` with a signature of the deployment's scheme.
-
-        Args:
-            refused: A record that was refused because of its scheme.
-            partitions: All partitions of `documents`.
-
-        Raises:
-            NotSentError: The document is gone or cannot be signed.
-        """
+        """Return a record of `signatures` with a signature of the deployment's scheme, if its document is there."""
         try:
             signature = decode_signature(refused.value or b"")
         except InvalidMessageError:
@@ -122,14 +114,6 @@ class Resigner:
         return self._pages.with_text(document)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which dead letters to replay."""
-
-    reason: str  # Only dead letters of this reason. Empty: of all reasons.
-    since_ms: int  # only dead letters written at this time or later
-
-
 @dataclass
 class ReplayOutcome:
     """The number of records sent, and of those skipped, by cause."""
@@ -139,9 +123,9 @@ class ReplayOutcome:
 
 
 async def replay_dead_letters(
-    deployment: Deployment, selection: Selection, wait_seconds: float, progress: Progress
+    deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
 ) -> ReplayOutcome:
-    """Send the records of the selected dead letters again, each once.
+    """Send the records of the dead letters of a reason (empty: of all) since a time again, each once.
 
     In place of a signature of another scheme, a signature of the deployment's scheme is sent. What was decided is kept
     in the replay log for as long as dead letters are kept.
@@ -150,11 +134,12 @@ async def replay_dead_letters(
     async with sender(settings, wait_seconds) as send_all, _connect(settings, wait_seconds) as clients:
         save_log = partial(_commit, clients.admin, dead_letters.replay_group(settings))
         resigner = Resigner(deployment, clients.originals, wait_seconds)
-        return await _Replay(settings, selection, clients, resigner, send_all, save_log, progress).run(wait_seconds)
+        replaying = _Replay(settings, reason, clients, resigner, send_all, save_log, progress)
+        return await replaying.run(since_ms, wait_seconds)
 
 
 async def plan_replay(
-    deployment: Deployment, selection: Selection, wait_seconds: float, progress: Progress
+    deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
 ) -> ReplayOutcome:
     """Return what `replay_dead_letters` would do, without sending or saving anything."""
 
@@ -164,7 +149,8 @@ async def plan_replay(
     settings = deployment.settings
     async with _connect(settings, wait_seconds) as clients:
         resigner = Resigner(deployment, clients.originals, wait_seconds)
-        return await _Replay(settings, selection, clients, resigner, nothing, nothing, progress).run(wait_seconds)
+        replaying = _Replay(settings, reason, clients, resigner, nothing, nothing, progress)
+        return await replaying.run(since_ms, wait_seconds)
 
 
 @dataclass(frozen=True)
@@ -189,7 +175,7 @@ async def _connect(settings: Settings, wait_seconds: float) -> AsyncIterator[_Cl
 @dataclass
 class _Replay:
     settings: Settings
-    selection: Selection
+    reason: str  # of the dead letters to decide. Empty: of all
     clients: _Clients
     resigner: Resigner
     send_all: SendAll
@@ -199,11 +185,9 @@ class _Replay:
     recent: RecentIds = field(default_factory=RecentIds)
     max_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)  # of a record in a partition of origin
 
-    async def run(self, wait_seconds: float) -> ReplayOutcome:
-        """Decide every dead letter that the topic holds now."""
-        found = await dead_letters.ranges(
-            self.settings, self.clients.dead_letters, self.selection.since_ms, wait_seconds
-        )
+    async def run(self, since_ms: int, wait_seconds: float) -> ReplayOutcome:
+        """Decide every dead letter since a time that the topic holds now."""
+        found = await dead_letters.ranges(self.settings, self.clients.dead_letters, since_ms, wait_seconds)
         prefix = self.settings.topic_prefix
         max_bytes = {prefix + topic.name: topic.max_message_bytes for topic in (DOCUMENTS, SIGNATURES)}
         origins = await kafka_offsets.partitions(self.settings, list(max_bytes), wait_seconds)
@@ -215,7 +199,7 @@ class _Replay:
         return self.outcome
 
     async def _replay(self, offsets: OffsetRange, log: Replayed) -> None:
-        reason, saved_until = self.selection.reason, offsets.start
+        reason, saved_until = self.reason, offsets.start
         async for record, dead_letter in dead_letters.read(self.clients.dead_letters, offsets):
             self.progress.step()
             await self._decide(record, dead_letter, log)
@@ -232,11 +216,11 @@ class _Replay:
         begins = await self.clients.dead_letters.beginning_offsets([tp])
         log = logs[tp].since(begins[tp])
         # Check before anything is sent that the log will still fit when all of this range is decided.
-        log.with_span(self.selection.reason, offsets.start, offsets.end).text(METADATA_MAX_BYTES)
+        log.with_span(self.reason, offsets.start, offsets.end).text(METADATA_MAX_BYTES)
         return log
 
     async def _decide(self, record: ConsumerRecord, dead_letter: StoredDeadLetter | None, log: Replayed) -> None:
-        if self.selection.reason not in ("", dead_letter.reason if dead_letter else NOT_OURS):
+        if self.reason not in ("", dead_letter.reason if dead_letter else NOT_OURS):
             return
         if dead_letter is None:
             self.outcome.skipped[NOT_OURS] += 1
@@ -256,11 +240,7 @@ class _Replay:
             self.outcome.sent += 1
 
     async def _send(self, dead_letter: StoredDeadLetter) -> None:
-        """Send the refused record.
-
-        Raises:
-            NotSentError: It is not sent.
-        """
+        """Send the refused record, or raise NotSentError."""
         tp = TopicPartition(dead_letter.original.topic, dead_letter.original.partition)
         if dead_letter.replays >= MAX_REPLAYS:
             raise NotSentError(EXHAUSTED)

@@ -1,7 +1,5 @@
 """Skip one record by hand, if a bug stops its partition."""
 
-from typing import NamedTuple
-
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
@@ -23,33 +21,16 @@ DETAIL = "passed over by hand"
 
 
 class NotSkippedError(Exception):
-    """The record was not skipped.
-
-    It is not there, or other records would be lost.
-    """
+    """The record was not skipped, because it is not there, or other records would be lost."""
 
 
-class Target(NamedTuple):
-    """The position of the record to skip."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-async def skip_record(deployment: Deployment, target: Target, wait_seconds: float) -> None:
-    """Write a dead letter for a record, then commit past it.
-
-    Args:
-        deployment: The deployment, whose workers have stopped.
-        target: A record of `documents` or `signatures`.
-        wait_seconds: Longest wait for a broker.
+async def skip_record(deployment: Deployment, tp: TopicPartition, offset: int, wait_seconds: float) -> None:
+    """Write a dead letter for a record of `documents` or `signatures`, then commit past it.
 
     Raises:
         NotSkippedError: The group has members, is past the record or too far before it, or there is no such record.
     """
     settings = deployment.settings
-    tp, offset = TopicPartition(target.topic, target.partition), target.offset
     await _check_partition(deployment, tp, wait_seconds)
     index = await _open_index(deployment, wait_seconds) if tp.topic == deployment.topic(SIGNATURES) else None
     try:
@@ -81,10 +62,7 @@ async def _check_partition(deployment: Deployment, tp: TopicPartition, wait_seco
 
 
 async def _open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
-    """Open the index, whose checkpoint has to move too.
-
-    Otherwise it would take the skipped record for lost and ask the worker for it.
-    """
+    """Open the index, which would take the skipped record for lost if its checkpoint did not move too."""
     topics = [deployment.topic(SIGNATURES)]
     partitions = len(await kafka_offsets.partitions(deployment.settings, topics, wait_seconds))
     return await RedisIndex.open(deployment.index_address(), partitions=partitions, may_create=False)
