@@ -1,6 +1,6 @@
 """Declare what runs a command, and the arguments that several commands have.
 
-A function of one text checks and converts an argument: it is an argparse `type`.
+A function of one text checks and converts an argument: it is an argparse `type`, and raises `ArgumentTypeError`.
 """
 
 import argparse
@@ -30,14 +30,7 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": _DAY_SECONDS}
 
 
 def declare(parser: argparse.ArgumentParser, function: Function, *, example: str, no: str = "") -> None:
-    """Say what runs a command, and end its help.
-
-    Args:
-        parser: The parser of the command.
-        function: What runs.
-        example: A call with which the help ends.
-        no: What exit code 1 means. Empty: the command has no such answer.
-    """
+    """Say what runs a command, what its exit code 1 means, if it has one, and end its help with an example."""
     parser.set_defaults(command=function)
     parser.description = f"{parser.description} Exit code 1: {no}." if no else parser.description
     parser.epilog = f"example: {example}"
@@ -46,16 +39,7 @@ def declare(parser: argparse.ArgumentParser, function: Function, *, example: str
 def add(
     actions: "Actions", name: str, summary: str, function: Function, *, example: str, no: str = ""
 ) -> argparse.ArgumentParser:
-    """Add one of the actions of a command, and declare it.
-
-    Args:
-        actions: Where it is added.
-        name: What is typed.
-        summary: What it does, for the list of actions.
-        function: What runs.
-        example: A call with which its help ends.
-        no: What exit code 1 means. Empty: the action has no such answer.
-    """
+    """Add one of the actions of a command with its summary for the list of actions, and declare it."""
     parser: argparse.ArgumentParser = actions.add_parser(name, help=summary, description=sentence(summary))
     declare(parser, function, example=example, no=no)
     return parser
@@ -123,11 +107,7 @@ def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
 
 
 def document_id(text: str) -> str:
-    """Return a valid document id.
-
-    Raises:
-        argparse.ArgumentTypeError: The text cannot be the id of a document.
-    """
+    """Return a valid document id."""
     # The shell may pass bytes that are not UTF-8, which Python then holds as surrogates.
     if not re.search(ID_PATTERN, text) or re.search("[\ud800-\udfff]", text):
         raise argparse.ArgumentTypeError("1 to 512 characters of UTF-8 without control characters expected")
@@ -135,11 +115,7 @@ def document_id(text: str) -> str:
 
 
 def references(text: str) -> frozenset[str]:
-    """Return the names of some collections, separated by commas.
-
-    Raises:
-        argparse.ArgumentTypeError: One of them cannot be the name of a collection, or they are too many.
-    """
+    """Return the names of some collections, separated by commas."""
     names = frozenset(map(collection, text.split(",")))
     if len(names) > REFERENCES_MAX:
         raise argparse.ArgumentTypeError(f"at most {REFERENCES_MAX} collections expected")
@@ -147,22 +123,14 @@ def references(text: str) -> frozenset[str]:
 
 
 def collection(text: str) -> str:
-    """Return a valid name of a collection.
-
-    Raises:
-        argparse.ArgumentTypeError: The text cannot be the name of a collection.
-    """
+    """Return a valid name of a collection."""
     if not re.search(NAME_PATTERN, text):
         raise argparse.ArgumentTypeError("up to 63 lower-case letters, digits, dashes expected")
     return text
 
 
 def loopback(text: str) -> str:
-    """Return the `host:port` of a server without a password, which only this machine may reach.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is no such address, or not on loopback.
-    """
+    """Return the `host:port` of a server without a password, which only this machine may reach."""
     found = _LOOPBACK.fullmatch(text)
     if found is None or int(found[1]) > _PORT_MAX:
         raise argparse.ArgumentTypeError("127.0.0.1:port or localhost:port expected")
@@ -170,40 +138,27 @@ def loopback(text: str) -> str:
 
 
 def positive_seconds(text: str) -> float:
-    """Return a number of seconds above 0, at most a day.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is no such number.
-    """
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _DAY_SECONDS:
-        raise argparse.ArgumentTypeError(f"a number of seconds above 0, at most {_DAY_SECONDS} expected: {text}")
-    return seconds
+    """Return a number of seconds above 0, at most a day."""
+    return _positive(text, "a number of seconds above 0, at most", _DAY_SECONDS)
 
 
 def share(text: str) -> float:
-    """Return a share above 0, at most 1.
+    """Return a share above 0, at most 1."""
+    return _positive(text, "a number above 0 and at most", 1)
 
-    Raises:
-        argparse.ArgumentTypeError: The text is no such number.
-    """
+
+def _positive(text: str, expected: str, high: int) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"a number above 0 and at most 1 expected: {text}")
+    if not 0 < value <= high:
+        raise argparse.ArgumentTypeError(f"{expected} {high} expected: {text}")
     return value
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """Return a function that converts a text to a whole number from `low` to `high`.
-
-    The function raises `argparse.ArgumentTypeError` for any other text.
-    """
+    """Return a function that converts a text to a whole number from `low` to `high`."""
 
     def convert(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
@@ -214,14 +169,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 
 def since(text: str) -> int:
-    """Convert a time or an age to milliseconds since 1970.
-
-    Args:
-        text: A time with zone in ISO 8601, or an age before now: 90s, 15m, 24h, 7d.
-
-    Raises:
-        argparse.ArgumentTypeError: The text is neither a time nor an age.
-    """
+    """Convert a time with zone in ISO 8601, or an age before now (90s, 15m, 24h, 7d), to milliseconds since 1970."""
     if age := _AGE.fullmatch(text):
         return max(round(1000 * (time.time() - int(age[1]) * _UNIT_SECONDS[age[2]])), 1)
     try:

@@ -322,15 +322,10 @@ def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
 
 
 def picture(spans: tuple[Span, ...], newer: int, older: int) -> Iterator[str]:
-    """Draw both documents as bars that show their common passages.
+    """Draw both documents as bars with one scale that show their common passages.
 
-    Both bars have one scale. Each of the 26 longest passages is drawn as a letter, in the order of the newer
-    document, shorter passages as `=`, and text that is in one document only as dots.
-
-    Args:
-        spans: Common passages.
-        newer: Characters of the newer document's normal form.
-        older: Characters of the older document's normal form.
+    Each of the 26 longest passages is drawn as a letter, in the order of the newer document, shorter passages
+    as `=`, and text that is in one document only as dots.
     """
     longest = sorted(spans, key=lambda span: span.newer[0] - span.newer[1])
     marked = sorted(longest[: len(_MARKS)], key=lambda span: span.newer)

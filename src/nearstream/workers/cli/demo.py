@@ -204,12 +204,7 @@ class _Found:
 
 
 def read_known_relations(folder: Path) -> list[KnownRelation]:
-    """Read the known relations from `relations.jsonl` in a folder.
-
-    Raises:
-        OSError: The file does not exist or cannot be read.
-        msgspec.DecodeError: The file does not contain relations.
-    """
+    """Read the known relations from `relations.jsonl` in a folder."""
     path = folder / "relations.jsonl"
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: name a folder with documents.jsonl and relations.jsonl")
@@ -221,12 +216,7 @@ def check_relations(known: Iterable[KnownRelation], events: Iterable[Event], sen
     """Compare the known relations with the verdicts and events.
 
     A pair is seen if an event names it. Else a family shows it: both are copies in one family, or an event relates one
-    of them to a copy of the other.
-
-    Args:
-        known: The known relations.
-        events: The verdicts and events found.
-        sent: Relations that are sent. For any other known relation, no event is the right result.
+    of them to a copy of the other. For a relation that is not sent, no event is the right result.
     """
     found = _found(events)
     counts: dict[str, Counter[str]] = {}

@@ -165,13 +165,7 @@ def _details(event: RelationEvent) -> Iterator[str]:
 
 
 def verdict_line(verdict: DocumentVerdict, start: str = "", distance_exact: int | None = None) -> str:
-    """Format a verdict as one line: kind, documents, then the details that fit.
-
-    Args:
-        verdict: The verdict.
-        start: What the line starts with. Default: the kind, in a column.
-        distance_exact: The exact distance of both texts, if it is known.
-    """
+    """Format a verdict as one line: its kind (or `start`), documents, then the details that fit."""
     start = start or f"{verdict.verdict:<{KIND_COLUMNS}} "
     if verdict.verdict in NOTHING_NEW:
         text = start + cut(verdict.id, COLUMNS - columns(start))

@@ -125,9 +125,6 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
     """Return the address of the index of a scheme.
 
     It has the fingerprint of the hash key that the index was built with, which need not be that of the settings.
-
-    Raises:
-        SchemeRefusedError: The namespace has no such scheme.
     """
     from nearstream.workers.redis.index.schemes import SchemeRefusedError, schemes
     from nearstream.workers.redis.server.client import until_answered

@@ -46,12 +46,9 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(form: str, level: str = "warning", layout: str = COMMAND_LAYOUT) -> None:
-    """Send the log to stderr.
+    """Send the log to stderr: `json` for one JSON object a line, else lines of text in a layout.
 
-    Args:
-        form: `json` for one JSON object a line, else text.
-        level: Lowest level of our loggers. The log of libraries begins at `warning`.
-        layout: Layout of a line of text.
+    Our loggers write from a level on, those of libraries from `warning` on.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter(layout))

@@ -150,14 +150,7 @@ def _counted(counts: Counter[str]) -> str:
 def print_outcome(
     outcome: "Outcome", options: argparse.Namespace, rules: TextRules, distance_exact: int | None = None
 ) -> None:
-    """Print what came of a document, as the options choose.
-
-    Args:
-        outcome: What came of it.
-        options: What to print.
-        rules: The rules of texts, by which places in a normal form become places in the text.
-        distance_exact: The exact distance to the counterpart of the verdict, if it is known.
-    """
+    """Print what came of a document, as the options choose, with places of its text as it was sent."""
     if outcome.refusal:
         print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
     if outcome.is_empty:

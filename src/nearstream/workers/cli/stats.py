@@ -131,15 +131,7 @@ def index_report(
     scheme: str,
     retention_seconds: int,
 ) -> IndexReport:
-    """Return the documents, families and memory of an index.
-
-    Args:
-        slots: The facts of each slot.
-        whole: The facts about all of them.
-        families: The families to show.
-        scheme: The name of its scheme.
-        retention_seconds: How long a document can be found. 0: without limit.
-    """
+    """Return the documents, families and memory of an index. A retention of 0 seconds has no limit."""
     documents = sum(slot.documents for slot in slots)
     known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
     used = sum(sum(each.values()) for each in known) if len(known) == len(slots) else None

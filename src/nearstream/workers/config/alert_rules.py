@@ -62,12 +62,10 @@ class _RuleTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_alerts(path: str) -> AlertSettings:
-    """Read a file with rules and targets.
+    """Read a TOML file with a table for each alert, such as `[duplicate_storm]`, and tables `[[webhook]]`.
 
-    Args:
-        path: Path of a TOML file with a table for each alert, such as `[duplicate_storm]`, with tables `[[webhook]]`,
-            and with `public_url` above them. Alerts without a table are off. If no alert has one, the default rules
-            hold. Empty: the default rules, and no targets.
+    `public_url` stands above them. Alerts without a table are off. If no alert has one, the default rules hold. No path
+    gives the default rules without targets.
 
     Raises:
         SettingsError: The file cannot be read, or a table is not valid. The message is one line that names it.

@@ -10,9 +10,6 @@ def is_foreign_name(host: str | None) -> bool:
 
     Such a site can let its own name lead to a loopback address, and its pages would then read the answers. An address
     is no name, and who sends no header is no browser.
-
-    Args:
-        host: The header, None without one.
     """
     if host is None:
         return False

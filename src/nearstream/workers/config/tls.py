@@ -11,14 +11,9 @@ from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, 
 
 
 def trusting(variable: str, ca_path: str) -> ssl.SSLContext:
-    """Return a client context that trusts the certificates in a file.
+    """Return a client context that trusts the certificates in the PEM file that a setting names.
 
-    Args:
-        variable: The setting that names the file, for error messages.
-        ca_path: PEM file with the CA certificates to trust. Empty: those of the system.
-
-    Raises:
-        SettingsError: The file cannot be read or contains no certificate.
+    Without a path it trusts those of the system.
     """
     if not ca_path:
         return ssl.create_default_context()
@@ -30,11 +25,7 @@ def trusting(variable: str, ca_path: str) -> ssl.SSLContext:
 
 
 def require_pem(variable: str, path: str) -> None:
-    """Raise unless the file is a PEM file.
-
-    Raises:
-        SettingsError: The file cannot be read or has another format. The message names the variable.
-    """
+    """Raise SettingsError with the name of a variable unless its file is a PEM file."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:

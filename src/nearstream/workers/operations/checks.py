@@ -44,11 +44,7 @@ class Check:
 
 
 def memory(info: Mapping[str, Any]) -> Check:
-    """Check how much memory a Redis server has left.
-
-    Args:
-        info: Its reply to INFO.
-    """
+    """Check how much memory a Redis server has left, by its reply to INFO."""
     used, limit, machine = (info.get(name) or 0 for name in ("used_memory", "maxmemory", "total_system_memory"))
     of_machine = f"the machine has {in_bytes(machine)}" if machine else "the memory of the machine is unknown"
     if not limit:
@@ -66,11 +62,7 @@ def memory(info: Mapping[str, Any]) -> Check:
 
 
 def persistence(info: Mapping[str, Any]) -> Check:
-    """Check that a Redis server keeps its data over a restart.
-
-    Args:
-        info: Its reply to INFO.
-    """
+    """Check that a Redis server keeps its data over a restart, by its reply to INFO."""
     if info.get("aof_enabled"):
         return Check(Grade.OK, "redis", "keeps an append-only file")
     problem = "keeps no append-only file, so a restart loses the index"
@@ -78,13 +70,7 @@ def persistence(info: Mapping[str, Any]) -> Check:
 
 
 def clock(server: str, ahead_seconds: float, within_seconds: float) -> Check:
-    """Compare the clock of a server with the clock of this machine.
-
-    Args:
-        server: Whose clock it is.
-        ahead_seconds: How far it is ahead. Negative: behind.
-        within_seconds: Uncertainty of that.
-    """
+    """Check how far the clock of a server is ahead of this machine's, with the uncertainty of that."""
     if abs(ahead_seconds) - within_seconds <= SKEW_SECONDS:
         return Check(Grade.OK, "clock", f"{server} and this machine agree within {SKEW_SECONDS:g} s")
     direction = "ahead of" if ahead_seconds > 0 else "behind"
@@ -94,13 +80,7 @@ def clock(server: str, ahead_seconds: float, within_seconds: float) -> Check:
 
 
 def records_ahead(seconds: float) -> Check:
-    """Check that no record has a timestamp in the future.
-
-    The clock of a producer or a broker may have set the timestamp.
-
-    Args:
-        seconds: How far the timestamp is in the future. 0: no record has one.
-    """
+    """Check how far the timestamp of a record, by a producer or a broker, is in the future. 0: none is."""
     if seconds <= SKEW_SECONDS:
         return Check(Grade.OK, "clock", "no record has a timestamp in the future (brokers do not report their time)")
     problem = f"a record has a timestamp {seconds:.0f} s in the future, until then it is the newer of every pair"

@@ -36,23 +36,13 @@ log = logging.getLogger(__name__)
 async def require_deployment(
     deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False
 ) -> DeploymentRecord | None:
-    """Refuse settings that differ from those of the other workers.
+    """Refuse settings that differ from those of the other workers, and return the record of the deployment.
 
     A worker that only signs is also refused if the record is lost, because it has no index that would show that the
-    namespace is the wrong one. Nothing is written.
-
-    Args:
-        deployment: What the settings describe.
-        role: `sign`, `match`, `decide`, `alert` or `all`.
-        wait_seconds: How long to wait for Kafka, and for Redis.
-        new_group: Permit another group than the one that has read the topics so far.
-
-    Returns:
-        The record of the deployment, None if no worker has started yet.
+    namespace is the wrong one. Nothing is written, and without a started worker there is no record.
 
     Raises:
-        SettingsError: Scheme, key, topic or group differ, or the record is lost. The message names the settings to
-            restore.
+        SettingsError: Scheme, key, topic or group differ, or the record is lost.
     """
     records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
     known = await _required(deployment, records, role, wait_seconds, new_group=new_group)
@@ -80,11 +70,7 @@ async def claim_deployment(deployment: Deployment, role: str, wait_seconds: floa
 
 
 async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
-    """Refuse settings that would not sign as the workers of the deployment do.
-
-    Raises:
-        SettingsError: Scheme or key differ, or no worker has started yet.
-    """
+    """Refuse settings that would not sign as the started workers of the deployment do."""
     address, topic = deployment.index_address(), deployment.topic(SIGNATURES)
     records = await _asked(deployment, partial(deployments, address=address), wait_seconds)
     if topic not in records:
@@ -96,11 +82,7 @@ async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
 
 
 async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> str | None:
-    """Explain why Redis has no record of a group, and what to do.
-
-    Returns:
-        None if the group has never read them.
-    """
+    """Explain why Redis has no record of a group that has read a topic, and what to do."""
     settings = deployment.settings
     for topic in map(deployment.topic, _READ["all"]):
         if await kafka_offsets.ever_committed(settings, topic, wait_seconds):

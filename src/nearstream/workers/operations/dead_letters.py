@@ -55,13 +55,7 @@ class Replayed:
         return any(start <= offset < end for start, end in spans)
 
     def with_span(self, reason: str, start: int, end: int) -> "Replayed":
-        """Return a log with one more span of a reason.
-
-        Args:
-            reason: The reason, or `ALL_REASONS`.
-            start: First offset.
-            end: Offset after the last.
-        """
+        """Return a log with one more span of a reason: its first offset, and the offset after its last."""
         if start >= end:
             return self
         spans = {**self.spans, reason: _joined((*self.spans.get(reason, ()), (start, end)))}
@@ -90,7 +84,7 @@ class Replayed:
 
 
 def parse_replay_log(text: str) -> Replayed:
-    """Parse a log from its text. Empty: an empty log.
+    """Parse a log from its text. An empty text gives an empty log.
 
     Raises:
         ValueError: The text is no replay log.
@@ -117,10 +111,7 @@ def _is_within(span: Span, spans: tuple[Span, ...]) -> bool:
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of one partition of the dead-letter topic.
-
-    From `start` up to `end`, which is not included.
-    """
+    """Offsets of one partition of the dead-letter topic, without the one at `end`."""
 
     tp: TopicPartition
     start: int
@@ -129,10 +120,7 @@ class OffsetRange(NamedTuple):
 
 @dataclass
 class RecentIds:
-    """The ids of the last dead letters.
-
-    A redelivered record writes its dead letter again, soon after the first one.
-    """
+    """The ids of the last dead letters, because a redelivered record soon writes its dead letter again."""
 
     _ids: dict[str, None] = field(default_factory=dict)
 
@@ -174,14 +162,7 @@ class ReasonCount:
 
 
 async def ranges(settings: Settings, client: AIOKafkaConsumer, since_ms: int, wait_seconds: float) -> list[OffsetRange]:
-    """Return the offsets that each partition holds now, from a time on.
-
-    Args:
-        settings: Settings of the deployment.
-        client: A connected consumer.
-        since_ms: The range starts at the first dead letter written at this time or later.
-        wait_seconds: Longest wait for a broker.
-    """
+    """Return the offsets that each partition holds now, from the first dead letter of a time on."""
     tps = await partitions(settings, [settings.topic_prefix + DEAD_LETTERS.name], wait_seconds)
     ends = await client.end_offsets(tps)
     starts = await offsets_since(client, tps, since_ms)
@@ -191,10 +172,7 @@ async def ranges(settings: Settings, client: AIOKafkaConsumer, since_ms: int, wa
 async def read(
     client: AIOKafkaConsumer, offsets: OffsetRange
 ) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
-    """Yield the records of a range, each with its dead letter.
-
-    The dead letter is None if nearstream did not write the record.
-    """
+    """Yield the records of a range, each with its dead letter, or None if nearstream did not write it."""
     async for record in between(client, *offsets):
         yield record, read_dead_letter(record)
 
@@ -202,11 +180,7 @@ async def read(
 async def decided(
     client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
 ) -> dict[TopicPartition, Replayed]:
-    """Return which dead letters of each partition earlier replays have decided.
-
-    Raises:
-        SettingsError: The replay group has other metadata than ours.
-    """
+    """Return which dead letters of each partition earlier replays have decided."""
     group = replay_group(settings)
     metadata = await kafka_offsets.commit_metadata(client, group, tps)
     try:
@@ -216,25 +190,14 @@ async def decided(
 
 
 def replay_group(settings: Settings) -> str:
-    """Return the group whose commit metadata is the replay log.
-
-    It has no members.
-    """
+    """Return the group without members whose commit metadata is the replay log."""
     return f"{settings.group}.replay"
 
 
 async def count(
     settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
 ) -> dict[str, ReasonCount]:
-    """Count dead letters by reason, the most frequent reason first.
-
-    Args:
-        settings: Settings of the deployment.
-        reason: Count only dead letters of this reason. Empty: of all.
-        since_ms: Count only dead letters written at this time or later.
-        wait_seconds: Longest wait for a broker.
-        progress: Shows how many are read.
-    """
+    """Count the dead letters of a reason (empty: of all) since a time, the most frequent reason first."""
     counts: dict[str, ReasonCount] = {}
     async with (
         consumer(settings, wait_seconds, fetch_wait_ms=1) as client,
@@ -254,10 +217,7 @@ async def count(
 async def each(
     settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
 ) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
-    """Yield every dead letter, by partition and there in order of time.
-
-    Args and errors are as of `count`, and records as of `read`.
-    """
+    """Yield every dead letter of a reason since a time, by partition and there in order of time."""
     async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
         found = await ranges(settings, client, since_ms, wait_seconds)
         async with aclosing(_selected(client, found, reason, progress)) as selected:
@@ -283,10 +243,7 @@ async def _selected(
 async def _decided_if_allowed(
     client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
 ) -> dict[TopicPartition, Replayed]:
-    """Return what `decided` does, or nothing without the permission.
-
-    A user may be allowed to read dead letters but not the replay group.
-    """
+    """Return what `decided` does, or nothing for a user who may not read the replay group."""
     try:
         return await decided(client, settings, tps)
     except KafkaError:

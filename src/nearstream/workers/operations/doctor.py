@@ -103,12 +103,7 @@ async def _read(
 
 
 async def _alerts(settings: Settings, wait_seconds: float) -> Check:
-    """Check that a worker `alert` reads what the others write, if one has ever run.
-
-    Args:
-        settings: The settings with its group.
-        wait_seconds: Longest wait for a broker.
-    """
+    """Check that a worker `alert` reads what the others write, if one has ever run in the group of the settings."""
     try:
         is_read = await kafka_offsets.ever_committed_if_known(
             settings, settings.topic_prefix + VERDICTS.name, wait_seconds
@@ -139,23 +134,13 @@ def _topic(state: TopicState) -> Check:
 
 
 async def _ahead(settings: Settings, states: Sequence[TopicState], wait_seconds: float) -> float | None:
-    """Return how far documents and signatures are ahead of now, in seconds.
-
-    Returns:
-        None if neither `documents` nor `signatures` exists.
-    """
+    """Return how many seconds documents and signatures are ahead of now. None: neither topic exists."""
     topics = [state.name for state in states if state.topic in (DOCUMENTS, SIGNATURES) and state.partitions]
     return await seconds_ahead(settings, topics, wait_seconds) if topics else None
 
 
 async def seconds_ahead(settings: Settings, topics: Sequence[str], wait_seconds: float) -> float:
-    """Return how far the records are ahead of now, in seconds.
-
-    Only the first record of a partition with a timestamp in the future counts.
-
-    Returns:
-        Seconds by the clock of this machine, 0 if no record has a timestamp in the future.
-    """
+    """Return how many seconds the first record of each partition with a timestamp in the future is ahead."""
     tps = await kafka_offsets.partitions(settings, topics, wait_seconds)
     async with consumer(settings, wait_seconds) as client:
         now_ms = time.time_ns() // 1_000_000
@@ -192,11 +177,7 @@ def _named(info: Mapping[str, Any]) -> str:
 
 
 async def _server(connection: Connection) -> tuple[list[dict[str, Any]], float, float]:
-    """Ask each server for its INFO, and one for its time.
-
-    Returns:
-        The replies to INFO, the seconds that the clock is ahead, and the uncertainty of these in seconds.
-    """
+    """Return the INFO of each server, the seconds that the clock of one is ahead, and their uncertainty."""
     async with open_client(connection) as client:
         facts = await server_facts(client)
         before = time.time()
@@ -281,10 +262,7 @@ async def _opened(address: IndexAddress) -> RedisIndex:
 
 
 async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:
-    """Check whether the index may be missing.
-
-    It may until the group has matched something.
-    """
+    """Check whether the index may be missing, as it may until the group has matched something."""
     topic = deployment.topic(SIGNATURES)
     try:
         if await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds):

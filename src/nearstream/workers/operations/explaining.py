@@ -87,12 +87,7 @@ class Explained:
 
 
 def explain_files(deployment: Deployment, paths: Sequence[str]) -> Explained:
-    """Explain how the documents of two files relate, without a server.
-
-    Raises:
-        UnreadableFileError: A file cannot be read.
-        InvalidMessageError: A file holds no document or no signature.
-    """
+    """Explain how the documents of two files relate, without a server."""
     one, other = (_side_of_file(deployment, path) for path in paths)
     later, earlier = _in_order(one, other)
     newcomer = _newcomer(deployment, later, earlier)
@@ -104,17 +99,8 @@ async def explain(
 ) -> Explained:
     """Explain how two documents relate, of which the index has at least one.
 
-    Args:
-        deployment: The deployment whose scheme, thresholds and index apply.
-        names: Of each its id in the index, a file with one document, or a file with its signature (`.msgpack`). With
-            `id:` in front it is always an id.
-        collection: Collection of the ids.
-        wait_seconds: How long Redis and Kafka may take to answer.
-        quiet: Show no progress.
-
-    Raises:
-        UnreadableFileError: A file cannot be read.
-        InvalidMessageError: A file holds no document or no signature.
+    Each name is an id in the index, a file with one document, or a file with its signature (`.msgpack`). With `id:` in
+    front it is always an id.
     """
     from nearstream.workers.redis.index.index import index_to_read
     from nearstream.workers.redis.server.client import until_answered

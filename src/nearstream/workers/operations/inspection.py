@@ -100,13 +100,9 @@ def _readable(record: ConsumerRecord | None, scheme: Scheme) -> Signature | None
 def explain_absence(
     record: ConsumerRecord | None, checkpoints: dict[int, int], scheme: Scheme, retention_seconds: int
 ) -> tuple[DocumentStatus, str]:
-    """Explain why the index does not hold a document.
+    """Explain by its newest record on `signatures` why the index does not hold a document.
 
-    Args:
-        record: Its newest record on `signatures`, or None if it has no record there.
-        checkpoints: The last offset of each partition up to which all records are matched.
-        scheme: The scheme of the index.
-        retention_seconds: How long a document can be found. 0: without limit.
+    A retention of 0 seconds has no limit.
     """
     if record is None:
         return DocumentStatus.UNKNOWN, "neither the index nor its partition of the signatures topic holds it"

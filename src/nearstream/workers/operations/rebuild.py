@@ -76,10 +76,7 @@ class _Rebuild:
     rebuilt: Rebuilt = field(default_factory=Rebuilt)  # the number of further records by outcome
 
     async def admit(self, records: list[ConsumerRecord], now_ms: int) -> None:
-        """Match a batch, and note that it is done.
-
-        A record on which that fails gets a dead letter.
-        """
+        """Match a batch, and note that it is done. A record on which that fails gets a dead letter."""
         self.rebuild.set_time(now_ms)
         dead_letters = await decide_apart(records, self._match, self._refused)
         if dead_letters:
@@ -113,11 +110,7 @@ class _Rebuild:
 
 
 async def require_own_signatures(deployment: Deployment, wait_seconds: float) -> None:
-    """Refuse a scheme or key of which the topic holds no signature, although it holds others.
-
-    Raises:
-        SettingsError: The topic does not exist, or all its signatures are of other schemes, which the message names.
-    """
+    """Refuse a scheme or key of which the topic holds no signature, although it holds others."""
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
     others: set[str] = set()
     for partition, end in (await kafka_offsets.end_offsets(settings, topic, wait_seconds)).items():
@@ -144,21 +137,11 @@ def _scheme_of(record: ConsumerRecord) -> str:
 
 
 async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Rebuilt:
-    """Match again what the group has matched, in order of time.
-
-    A rebuild that was interrupted is continued.
-
-    Args:
-        deployment: The deployment whose signatures are read.
-        address: The index to fill.
-        wait_seconds: Longest wait for a broker.
-        quiet: Write no progress line.
+    """Match again what the group has matched, in order of time, or continue that after an interruption.
 
     Raises:
         RebuildRefusedError: The index holds documents, or another rebuild is in progress.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         IndexUnavailableError: Redis does not answer, or has lost its newest writes.
-        SettingsError: The topic does not exist, or the index has another scheme, key or count of slots.
     """
     ends = await _matched(deployment.settings, wait_seconds)
     families = await former_families(deployment, wait_seconds)
@@ -212,10 +195,7 @@ def _time_of(batch: Sequence[ConsumerRecord], before_ms: int) -> int:
 
 
 async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:
-    """Return the offset up to which each partition was matched.
-
-    If the group has never matched anything, it is the end of each partition.
-    """
+    """Return the offset up to which the group has matched each partition, or if it never has, the end of each."""
     topic = settings.topic_prefix + SIGNATURES.name
     ends = await kafka_offsets.end_offsets(settings, topic, wait_seconds)
     known = await kafka_offsets.committed(settings, topic, ends)
@@ -227,10 +207,7 @@ async def _matched(settings: Settings, wait_seconds: float) -> dict[int, int]:
 async def _by_time(
     settings: Settings, starts: Mapping[int, int], ends: Mapping[int, int]
 ) -> AsyncGenerator[ConsumerRecord]:
-    """Yield the records of all partitions, merged by their time.
-
-    The order within a partition is kept.
-    """
+    """Yield the records of all partitions merged by time, each partition in its order."""
     topic = settings.topic_prefix + SIGNATURES.name
     async with AsyncExitStack() as stack:
         heap: list[tuple[int, int, ConsumerRecord, AsyncIterator[ConsumerRecord]]] = []

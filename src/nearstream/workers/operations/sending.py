@@ -51,14 +51,7 @@ class Produced:
 
 
 async def produce_files(deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool) -> Produced:
-    """Send every readable document of the paths.
-
-    An unreadable file or document is reported on stderr and left out.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
-    """
+    """Send every readable document of the paths, and report the others on stderr."""
     topic, produced = deployment.topic(DOCUMENTS), Produced()
     progress = Progress("sent", count_lines(paths), quiet)
     await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
@@ -74,10 +67,6 @@ async def produce_signatures(
     """Send every signature of the files, which `nearstream sign` has written elsewhere.
 
     One that cannot be read, or has another scheme or key, is reported on stderr and left out.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: The topic does not exist.
     """
     topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
     await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)

@@ -44,14 +44,7 @@ class Signed(NamedTuple):
 
 
 def sign_files(deployment: Deployment, paths: Iterable[str]) -> Iterator[Signed | Refused]:
-    """Yield the signature of each document of the paths.
-
-    It blocks while HTML becomes text.
-
-    Args:
-        deployment: The deployment whose scheme and key are used.
-        paths: Files of any kind that `read` accepts.
-    """
+    """Yield the signature of each document of the paths, which blocks while HTML becomes text."""
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
         for item in read(paths, deployment.key, mail_content=deployment.settings.mail_content):
@@ -90,12 +83,7 @@ def anonymous(signature: Signature) -> Signature:
 
 
 def read_signatures(scheme: Scheme, paths: Sequence[str]) -> Iterator[Signed | Refused]:
-    """Yield the signatures of files with one signature in each line, as `nearstream sign` writes them.
-
-    Args:
-        scheme: The scheme that they must have.
-        paths: Files, or `-` for standard input.
-    """
+    """Yield the signatures of files (`-`: standard input), one a line as `nearstream sign` writes them."""
     for path in paths:
         try:
             with _opened(path) as lines:
@@ -162,12 +150,7 @@ def mismatch(expected: str, found: str) -> str:
 
 
 def reported(items: Iterable[Item | Refused], incomplete: Counter[str]) -> Iterator[Item | Refused]:
-    """Yield the items, and report on stderr where a broken message is.
-
-    Args:
-        items: What was read.
-        incomplete: Counts, by reason, of documents that were read in part. They are increased.
-    """
+    """Yield the items, count what is incomplete, and report on stderr where a broken message is."""
     for item in items:
         if isinstance(item, Item):
             report(item.source, item.degraded, incomplete)
@@ -201,14 +184,7 @@ async def check_signatures(
     wait_seconds: float,
     against: frozenset[str] = frozenset(),
 ) -> AsyncGenerator[Checked | Refused]:
-    """Yield what each document is to those of the index. Nothing is written.
-
-    Args:
-        deployment: The deployment.
-        signed: The documents.
-        wait_seconds: Longest wait for Redis.
-        against: Collections with which all of them are compared too.
-    """
+    """Yield what each document is to those of the index and of other collections. Nothing is written."""
     from nearstream.workers.redis.index.index import index_to_read
 
     async with index_to_read(deployment.index_address(), wait_seconds) as index:

@@ -51,12 +51,8 @@ async def follow_events(
 ) -> AsyncGenerator[Arrival]:
     """Yield the wanted verdicts and events of all topics as they arrive.
 
-    Args:
-        settings: Settings of the deployment.
-        wait_seconds: Longest wait for a broker.
-        wanted: Which events to yield.
-        since_ms: Begin with the events sent at this time or later, 0 for the oldest. None: with the next.
-        until_end: Stop after the events that exist now.
+    They begin with those sent at a time or later, 0 for the oldest, None for the next, and may end with the last one
+    that exists now.
     """
     topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
     tps = await kafka_offsets.partitions(settings, topics, wait_seconds)

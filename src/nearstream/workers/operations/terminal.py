@@ -41,13 +41,7 @@ def columns(text: str) -> int:
 
 
 def print_line(text: str, *, color: str = "", flush: bool = False) -> None:
-    """Print one line to stdout.
-
-    Args:
-        text: The line.
-        color: Number of an ANSI color for its first word, shown on a terminal unless `NO_COLOR` is set.
-        flush: Write at once, for lines that arrive one by one.
-    """
+    """Print one line to stdout, with its first word in an ANSI color on a terminal unless `NO_COLOR` is set."""
     line = printable(text)
     if color and _shows_color(sys.stdout):
         word, space, rest = line.partition(" ")
@@ -91,12 +85,7 @@ def in_bytes(count: float) -> str:
 
 
 def utc_time(milliseconds: int, timespec: str = "seconds") -> str:
-    """Return a time in ISO 8601, in UTC.
-
-    Args:
-        milliseconds: Since 1970. A number that no calendar holds is returned as it is, with its unit.
-        timespec: As of `datetime.isoformat`.
-    """
+    """Return a time in ISO 8601, in UTC. One that no calendar holds is returned with its unit."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec=timespec)
     except (ValueError, OverflowError, OSError):
