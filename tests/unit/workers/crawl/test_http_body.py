@@ -61,9 +61,6 @@ def test_what_follows_gzip_is_left_out() -> None:
     for behind in [b"\0" * 9, b"\n", b"<!-- cached -->", gzip.compress(b"", mtime=0)]:
         for name in NAMES:
             assert undo(gzip.compress(HEAD) + behind, "", name, MAX) == Body(HEAD)
-
-
-def test_members_of_gzip_follow_each_other() -> None:
     assert undo(gzip.compress(HEAD[:20]) + gzip.compress(HEAD[20:]), "", "gzip", MAX) == Body(HEAD)
 
 

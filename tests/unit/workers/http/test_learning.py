@@ -73,8 +73,3 @@ async def test_a_producer_that_failed_is_replaced(connected: Outbox, broker: Bro
     with pytest.raises(KafkaUnreachableError, match="fenced"):
         await connected.send(RECORD, 60)
     assert connected._sending._failed.is_set()
-
-
-async def test_without_a_connection_nothing_waits() -> None:
-    with pytest.raises(KafkaUnreachableError, match="no connection"):
-        await Outbox(KeptSender()).send(RECORD, 60)

@@ -14,7 +14,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.body import TEXT_MAX_BYTES
 from nearstream.workers.mail.headers import address_hash
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, own_words, read_message
 
 KEY = HashKey.public()
 NO_HTML = HtmlProcesses(0, deadline_seconds=0)
@@ -67,11 +67,8 @@ def test_addresses_are_known_as_keyed_hashes_only() -> None:
     expected = sorted([address_hash("b@b.example", secret), address_hash("c@c.example", secret)])
     assert document.recipient_hashes == tuple(expected)
     assert address_hash("anna@a.example", HashKey.from_secret(b"another")) != document.sender_hash
-
-
-def test_the_public_key_hashes_no_addresses() -> None:
-    document = plain(HEADERS + "\r\n" + BODY).document
-    assert (document.sender_hash, document.recipient_hashes) == (None, ())
+    public = plain(HEADERS + "\r\n" + BODY).document
+    assert (public.sender_hash, public.recipient_hashes) == (None, ())
 
 
 def test_the_first_64_recipients_are_hashed() -> None:
@@ -80,11 +77,6 @@ def test_the_first_64_recipients_are_hashed() -> None:
     message = f"To: {', '.join(addresses)}\r\n\r\n{BODY}".encode()
     document = read_message(message, RECEIVED, secret, NO_HTML).document
     assert document.recipient_hashes == tuple(sorted(address_hash(one, secret) for one in addresses[:64]))
-
-
-def test_the_subject_is_not_part_of_the_text() -> None:
-    assert "The bridge\n" not in body(BODY.encode())
-    assert plain(HEADERS.replace("The bridge", "Other") + "\r\n" + BODY).document.text == BODY
 
 
 def test_without_a_usable_message_id_the_id_is_derived() -> None:
@@ -117,11 +109,7 @@ def test_a_date_may_be_a_day_ahead() -> None:
 
 def test_subjects_are_decoded_tolerantly() -> None:
     for subject, decoded in [
-        (b"=?utf-8?q?caf=C3=A9?= au lait", "café au lait"),
         (b"=?iso-8859-1?b?Y2Fm6Q==?=", "café"),
-        ("café".encode(), "café"),
-        (b"caf\xe9", "café"),
-        (b"=?nosuch?q?a=E9?=", "aé"),
         (b"=?utf-8?b?A?= text", "=?utf-8?b?A?= text"),
         (b"folded\r\n over two lines", "folded  over two lines"),
     ]:
@@ -133,10 +121,7 @@ def test_texts_are_decoded_tolerantly() -> None:
         ("Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9", "café", ()),
         ("Content-Transfer-Encoding: base64\r\n", b"Y2Fmw6k=", "café", ()),
         ("Content-Transfer-Encoding: quoted-printable\r\n", b"caf=C3=A9", "café", ()),
-        ("Content-Type: text/plain; charset=nosuch\r\n", "café".encode(), "café", ()),
-        ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xe9", "café", ()),
         ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xff \xc3\xa9", "caf\ufffd é", ("charset_replaced",)),
-        ("Content-Type: text/plain; charset=punycode\r\n", b"cafe", "cafe", ()),
         ("", b"ca\xc2\xadf\xe2\x80\x8be", "cafe", ()),
     ]:
         filler = BODY.encode() if "base64" not in headers else b""
@@ -149,10 +134,7 @@ def test_texts_are_decoded_tolerantly() -> None:
 def test_html_is_read_in_the_charset_that_it_has() -> None:
     for content_type, encoding in [
         ("text/html", "cp1251"),
-        ("text/html; charset=us-ascii", "cp1251"),
         ("text/html; charset=koi8-r", "koi8-r"),
-        ("text/html; charset=iso-8859-1", "koi8-r"),
-        ("text/html; charset=x-unknown", "utf-8"),
     ]:
         content = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
         mail = plain(f"{HEADERS}Content-Type: {content_type}\r\n\r\n".encode() + content.encode(encoding))
@@ -229,37 +211,26 @@ _IN_BASE64 = b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64
 BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made by the test, because some are large
     "20,000 parts": (lambda: _MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
     "2,000 levels": (lambda: nested(2_000), ("parse_fallback",)),
-    "90 levels": (lambda: nested(90), ()),
     "3,000 messages in messages": (lambda: HEADERS.encode() + b"Content-Type: message/rfc822\r\n\r\n" * 3_000, None),
     "a Subject of encoded words": (
         lambda: b"Subject: " + b"=?utf-8?q?a?= " * 23_000 + b"\r\n\r\n" + BODY.encode(),
         None,
     ),
-    "folded encoded words": (lambda: b"Subject: " + b"=?utf-8?q?a?=\r\n " * 15_000 + b"\r\n\r\n" + BODY.encode(), ()),
-    "parameters": (lambda: HEADERS.encode() + b'Content-Type: text/plain; "' + b";" * 200_000 + b"\r\n\r\nbody", None),
     "parameters of parts": (
         lambda: _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
         None,
     ),
     "lines": (lambda: HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("truncated",)),
-    "lines in levels": (lambda: nested(99) + b"\n" * 290_000, ()),
     "long headers": (lambda: b"a: b\r\n" * 50_000 + b"\r\n" + BODY.encode(), ("parse_fallback",)),
     "boundaries that are none": (lambda: _MIXED + b"--xx\r\n" * 2_000_000, ("structure_repaired", "truncated")),
     "delimiters in levels": (lambda: nested(90) + b"\r\n--b1x" * 1_500_000, ("structure_repaired", "truncated")),
     "messages in base64": (lambda: _IN_BASE64 * 20_000 + b"QQ==" * 3_000_000, None),
-    "padding": (lambda: HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"=A" * 8_000_000, None),
     "no uuencode": (
         lambda: HEADERS.encode() + b"Content-Transfer-Encoding: uue\r\n\r\nbegin 6 a\r\n" + b"zz\r\n" * 4_000_000,
         None,
     ),
-    "headers": (lambda: b"a:b\r\n" * 40_000 + b"\r\n" + BODY.encode(), ()),
     "headers of a part": (lambda: _MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
     "addresses": (lambda: b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
-    "nested tags": (
-        lambda: HEADERS.encode() + b"Content-Type: text/html\r\n\r\n" + b"<div>" * 200_000,
-        ("extraction_fallback",),
-    ),
-    "NUL bytes": (lambda: bytes(1_000_000), None),
     "base64": (
         lambda: HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000,
         ("content_unread", "truncated"),
@@ -303,3 +274,110 @@ def test_b47_html_that_hangs_a_parser_is_stripped_of_its_tags() -> None:
         mail = read_message(raw, RECEIVED, KEY, html)
     assert mail.degraded == ("extraction_fallback",)
     assert (mail.document.text or "").split() == ["x", *BODY.split()]
+
+
+WORDS = "We can meet on Tuesday at ten o'clock, in the small room on the second floor.\n"
+REPLY = f"{WORDS}\n> Shall we meet on Tuesday?\n>> When do you have time?\n >quoted\nUntil then\n-- \nAnna\n+49 123\n"
+
+
+def threaded(headers: str, content: str = "thread") -> Mail:
+    raw = f"From: a@a.example\n{headers}\n{REPLY}".encode()
+    return read_message(raw, RECEIVED, KEY, NO_HTML, content=content)
+
+
+def test_quotes_and_the_signature_are_left_out() -> None:
+    assert own_words(REPLY) == f"{WORDS}\nUntil then\n"
+    assert own_words(REPLY.replace("\n", "\r\n")).split() == own_words(REPLY).split()
+    assert own_words("a -- b > c\n--\n") == "a -- b > c\n"
+    assert own_words("") == ""
+
+
+def test_the_lineage_is_the_first_message_of_the_thread() -> None:
+    for headers, lineage in [
+        ("Message-ID: <3@a>\nIn-Reply-To: <2@a>\nReferences: <1@a> <2@a>\n", "<1@a>"),
+        ("Message-ID: <3@a>\nIn-Reply-To: <2@a>\n", "<2@a>"),
+        ("Message-ID: <3@a>\nReferences: none\n", "<3@a>"),
+        ("References: <>\n", None),
+    ]:
+        found = threaded(headers).document
+        assert (found.lineage, found.text) == (lineage, f"{WORDS}\nUntil then\n")
+
+
+def test_a_whole_mail_has_its_quotes_and_no_lineage() -> None:
+    found = threaded("Message-ID: <3@a>\nReferences: <1@a>\n", content="whole").document
+    assert (found.lineage, found.text) == (None, REPLY)
+
+
+def odd(header: bytes) -> Mail:
+    """Read odd headers alike by every Python, because workers of two versions read one topic."""
+    return plain(header + b"\r\n\r\n" + BODY.encode())
+
+
+SUBJECTS = (
+    (b"=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
+    (b"=?iso-2022-jp?B?GyRCRnxLXA==?=", "\u65e5\u672c"),
+    (b"=?x-unknown?q?=E4?=", "\xe4"),
+    (b"=?utf-8*en?q?a?=", "a"),
+    (b"=?utf-8?q?=?=", "="),
+    (b"=?utf-8?B?a?=", "=?utf-8?B?a?="),
+    (b"caf\xc3\xa9 =?utf-8?q?a?=", "caf\xe9 a"),
+    (b"a\r\n\tb", "a \tb"),
+    (b"\x85a\x0bb\x0cc\x1cd\x1de\x1ef", "\u2026a\x0bb\x0cc\x1cd\x1de\x1ef"),
+    (b"=?utf-8?B?8J+YgA==?= =?utf-8?B?8J+Y?= =?utf-8?B?gA==?=", "\U0001f600\U0001f600"),
+)
+# The hour and minute on 2 March 2026, or None if the time is that of the arrival.
+DATES = (
+    (b"Mon, 2 Mar 26 08:15:00 EST", "13:15"),
+    (b"Mon Mar  2 08:15:00 2026", "08:15"),
+    (b"Mon, 2-Mar-2026 08:15:00 +0100 (CET)", None),
+    (b"02 Mar 2026 08:15:00 +01:00", "08:15"),
+    (b"Mon, 2 Mar 2026 08:15:60 +0100", None),
+    (b"Mon, 2 Mar 2026 08:15:00 PM +0100", "08:15"),
+    (b"Mon, 2 Mar 2026 08:15:00 -00:00", "08:15"),
+    (b"Mon, 2 Mar 2026 08:15:00.123 +0100", None),
+    (b"Mon, 2 Mar 2026 08:15:00 +0_1_0", "08:05"),
+    (b"Mon, 2 Mar 2026 08:15:00 +0100 (c (d) e", "07:15"),
+)
+IDS = (
+    (b"< 1@a >", ""),
+    (b"<1@a> <2@a>", "<1@a>"),
+    (b"\r\n <1@a>", "<1@a>"),
+    (b"<1@a>\r<2@a>", "<1@a>"),
+    (b"<[1@a]@b>", "<[1@a]@b>"),
+)
+
+
+def test_an_odd_subject_is_read_alike() -> None:
+    for value, subject in SUBJECTS:
+        assert odd(b"Subject: " + value).subject == subject
+
+
+def test_an_odd_date_is_read_alike() -> None:
+    for value, clock in DATES:
+        sent_at = odd(b"Date: " + value).document.observed_at
+        assert sent_at is not None
+        assert (None if sent_at == RECEIVED else sent_at.strftime("%H:%M")) == clock
+
+
+def test_an_odd_message_id_is_read_alike() -> None:
+    for value, name in IDS:
+        found = odd(b"Message-ID: " + value).document.id
+        assert found is not None
+        assert (found if found.startswith("<") else "") == name
+
+
+def test_a_header_is_found_behind_what_does_not_belong_to_it() -> None:
+    for ends in [b"\r\n", b"\r\r\n", b"\n"]:
+        for before in [b"\r\n\r\n", b"\xef\xbb\xbf", b">From a@b Mon Mar  2 08:15:00 2026\r\n", b"\nFrom: a@x\n"]:
+            text = "The bridge over the river is closed from Monday until further notice."
+            lines = (
+                b"Message-ID: <1@a>",
+                b"a line of no field",
+                b"Content-Type: text/html",
+                b"",
+                f"<p>{text}</p>".encode(),
+                b"",
+            )
+            found = plain(before + ends.join(lines))
+            assert (found.document.id, (found.document.text or "").strip()) == ("<1@a>", text)
+            assert "structure_repaired" in found.degraded

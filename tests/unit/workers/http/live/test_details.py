@@ -61,13 +61,6 @@ def test_moved_passages_are_marked() -> None:
     assert not all(span.moved for span in pair.spans)
 
 
-def test_an_unrelated_pair_has_a_picture_too() -> None:
-    other = _signed("other", [f"else{number}" for number in range(500)])
-    pair = pair_of(FIRST, other, DEPLOYMENT)
-    assert (pair.relation, pair.spans) == ("unrelated", ())
-    assert pair.cells.count(True) < 40
-
-
 def test_documents_of_two_collections_are_not_compared() -> None:
     with pytest.raises(ValueError, match="collection"):
         pair_of(FIRST, _signed("first", WORDS, collection="mail"), DEPLOYMENT)
@@ -85,3 +78,10 @@ def test_each_state_says_what_it_changed() -> None:
     assert newest.change.added > 10 * newest.change.removed
     assert newest.characters == longer.characters
     assert document_of("news", "none", None, [], DEPLOYMENT).states == ()
+
+
+def test_an_unrelated_pair_has_a_picture_too() -> None:
+    other = _signed("other", [f"else{number}" for number in range(500)])
+    pair = pair_of(FIRST, other, DEPLOYMENT)
+    assert (pair.relation, pair.spans) == ("unrelated", ())
+    assert pair.cells.count(True) < 40

@@ -99,10 +99,3 @@ def test_families_and_members_are_bounded() -> None:
     assert detail is not None
     assert len(detail.members) == MEMBERS
     assert len(detail.marks) <= 64
-
-
-def test_a_family_of_another_collection_is_not_known() -> None:
-    growth = Growth(calm)
-    growth.add(verdict("copy", "f", 2), NOW_MS)
-    assert growth.detail("f", NOW_MS, frozenset(("news",))) is not None
-    assert growth.detail("f", NOW_MS, frozenset(("mail",))) is None

@@ -1,4 +1,4 @@
-"""The feed takes each event once, and adds them up by collection."""
+"""The feed takes each event and each dead letter once, and adds them up; the lag has a trend."""
 
 import json
 
@@ -9,8 +9,12 @@ from msgspec.structs import replace
 
 from nearstream.schemas.documents.evidence import Amount
 from nearstream.schemas.live.state import LiveState
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.workers.http.live.feed import COLLECTIONS, SLOT_MS, SLOTS, Rates, Ring
-from tests.support.live import NOW_MS, new_feed, removal, verdict
+from nearstream.workers.http.live.letters import LETTERS, Letters
+from nearstream.workers.http.live.sources import Trend
+from nearstream.workers.kafka.lag import PartitionLag
+from tests.support.live import NOW_MS, dead_letter, new_feed, removal, verdict
 
 
 def test_an_event_that_is_delivered_again_counts_once() -> None:
@@ -135,3 +139,65 @@ def test_a_quantile_is_off_by_less_than_a_tenth() -> None:
         assert half == pytest.approx(milliseconds / 1000, rel=0.1)
         assert most == pytest.approx(10_000_000, rel=0.1)
         assert Rates().ages(NOW, 0.5) == [None]
+
+
+def test_dead_letters_are_counted_by_reason_once_each() -> None:
+    letters = Letters()
+    for offset in (0, 1, 1, 0):
+        letters.add(dead_letter(b"{", offset))
+    letters.add(dead_letter(b"{}", 2, reason=Reason.NO_CONTENT, written_ms=NOW_MS - 60_000))
+    letters.add(dead_letter(b"{}", 3, reason=Reason.NO_CONTENT, written_ms=NOW_MS - 3_600_000))
+    shown = letters.shown(NOW_MS)
+    assert [(each.reason, each.count, sum(each.minutes)) for each in shown.reasons] == [
+        ("no_content", 2, 1),
+        ("not_json", 2, 2),
+    ]
+    assert shown.reasons[0].minutes[-2:] == (1, 0)
+    assert [letter.offset for letter in shown.letters] == [0, 1, 2, 3]
+    assert letters.within_an_hour(NOW_MS) == 3
+    assert letters.within_an_hour(NOW_MS + 2 * 3_600_000) == 0
+
+
+def test_a_letter_shows_the_beginning_of_its_record() -> None:
+    letters = Letters()
+    stored = dead_letter(bytes(range(256)) * 40)
+    letters.add(stored)
+    detail = letters.detail(stored.dead_id)
+    assert detail is not None
+    assert detail.value == (bytes(range(256)) * 16).hex()
+    assert (detail.letter.size, detail.payload) == (256 * 40, "full")
+    assert detail.key == r"<img src=x onerror=alert(1)>\xff"
+    assert detail.headers == (("x", None),)
+    assert letters.detail("unknown") is None
+
+
+def test_letters_and_reasons_have_bounds() -> None:
+    letters = Letters()
+    first = dead_letter(b"{", 0)
+    letters.add(first)
+    for offset in range(1, LETTERS + 1):
+        letters.add(dead_letter(b"{", offset))
+    assert letters.detail(first.dead_id) is None
+    shown = letters.shown(NOW_MS)
+    assert (len(shown.letters), shown.reasons[0].count) == (LETTERS, LETTERS + 1)
+
+
+def test_a_trend_compares_with_a_minute_ago() -> None:
+    for waiting, trend in [
+        ([0, 0], "none"),
+        ([100, 120], "growing"),
+        ([100, 80], "falling"),
+        ([100, 105], "steady"),
+        ([500, *[100] * 13], "steady"),
+        ([0, 100], "growing"),
+    ]:
+        measured = Trend()
+        for place, records in enumerate(waiting):
+            lag = measured.add([PartitionLag("d", 0, 0, 0, records, 9.0 if records else None)], 5.0 * place)
+        assert (lag.trend, lag.records) == (trend, waiting[-1])
+
+
+def test_a_batch_in_work_is_no_lag() -> None:
+    measured = Trend()
+    measured.add([], 0.0)
+    assert measured.add([PartitionLag("d", 0, 0, 0, 50, 0.3)], 5.0).trend == "none"
