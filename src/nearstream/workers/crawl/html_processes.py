@@ -23,11 +23,6 @@ _LEFT_OUT = "\x1f"  # as the process writes it
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
 
 
-@cache
-def _is_installed() -> bool:
-    return find_spec("resiliparse") is not None
-
-
 class PageText(NamedTuple):
     """What a process finds in a web page."""
 
@@ -70,9 +65,10 @@ class HtmlProcesses:
         self.close()
 
     @staticmethod
+    @cache
     def is_available() -> bool:
         """Return whether the extra `html` is installed."""
-        return _is_installed()
+        return find_spec("resiliparse") is not None
 
     def start(self) -> None:
         """Start every process, so that the first documents need not wait for it."""

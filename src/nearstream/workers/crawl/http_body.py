@@ -36,16 +36,11 @@ class Body(NamedTuple):
 
 
 def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
-    """Return a body without its transfer and content encodings.
+    """Return a body without its transfer and content encodings, as their headers declare these.
 
     What was stored without an encoding that is declared is left as it is. Without a declaration gzip is unpacked, and
-    all chunks are joined if the last one is there. Unknown encodings are passed over.
-
-    Args:
-        body: The body as it is stored.
-        transfer: The value of the header `Transfer-Encoding`.
-        content: The value of the header `Content-Encoding`.
-        max_bytes: Of a longer content one byte more than this is unpacked.
+    all chunks are joined if the last one is there. Unknown encodings are passed over. Of a content that is too long one
+    byte more than `max_bytes` is unpacked.
 
     Raises:
         EncodingError: The body is damaged, or encoded in no known way.

@@ -27,8 +27,6 @@ from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHA
 
 CONTENT_TYPE_MAX_CHARACTERS = 256
 _LABEL = re.compile(r"""charset\s{0,8}=\s{0,8}["']?\s{0,8}([^\s"';,]{1,64})""", re.IGNORECASE)
-
-
 TRUNCATED = "truncated"
 MAIN_CONTENT_SMALL = "main_content_small"
 MAIN, ALL, WITH_LINKS = "main", "all", "-links"
@@ -86,14 +84,11 @@ class PageReader:
         processes: HtmlProcesses | None = None,
         key: HashKey | None = None,
     ) -> None:
-        """Prepare reading.
+        """Prepare reading, by default with two processes for Resiliparse.
 
-        Args:
-            content: `main` for the main content of each page, `all` for all of its text, and `-links` behind either to
-                have the targets of links and the addresses of images in the text.
-            text_max_bytes: The most bytes of UTF-8 that a text may have. The rest is cut off.
-            processes: Where Resiliparse runs. None: two processes.
-            key: The key of the hashes of parts. None: no hashes.
+        The content is `main` for the main content of each page, or `all` for all of its text, and `-links` behind
+        either to have the targets of links and the addresses of images in the text. What is longer than a text may be
+        is cut off. Without a key there are no hashes of parts.
         """
         self._main_content, self._links = content.startswith(MAIN), content.endswith(WITH_LINKS)
         self._text_max_bytes = text_max_bytes

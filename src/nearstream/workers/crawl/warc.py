@@ -24,8 +24,6 @@ _HEADER_END = re.compile(rb"\r?\n\r?\n")
 _NEXT = re.compile(rb"[\n\x00](?=WARC/[01]\.\d\r?\n)")  # files that were allotted in blocks have NUL between records
 _NEXT_BYTES = 32  # the most bytes that `_NEXT` looks at
 _TYPE = re.compile(rb"^warc-type[ \t]{0,8}:[ \t]{0,8}([a-z]{1,20})", re.IGNORECASE | re.MULTILINE)
-
-
 PERMANENT = frozenset({301, 308})
 _TARGETS_MAX = 10_000  # about 300 bytes each
 _SOURCES_MAX = 8  # of one target

@@ -40,8 +40,6 @@ HEAD_BYTES = 64 * 1024  # of the request line and all headers of a request toget
 _READ_BYTES = 4 * 1024  # at a time, of each connection: a parser takes 0.01 s for so many in chunks of one byte
 FIRST_SECONDS = 10.0  # within which a new connection sends the headers of its first request
 _TOO_MANY = "Too many headers"  # how aiohttp begins its message about them
-
-
 _KEEPALIVE_SECONDS = 75.0
 _LINGERING_SECONDS = 2.0  # in which the rest of a refused body is read, so that its sender gets the answer
 _PAGE_FILES = ROUTES["page_file"].path.partition("{")[0]

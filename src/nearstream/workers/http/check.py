@@ -10,7 +10,6 @@ from typing import Any, TypeVar, TypeVarTuple
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.checks.check import CheckAnswer, CheckReason, LearnReason
-from nearstream.schemas.documents.evidence import ReferenceMatch
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
@@ -182,12 +181,9 @@ class Checker:
         The text of a signature is not known, and empty.
         """
         own, *others = await self.index.neighbours_of(asked)
-        matches = [await self._reference(*each) for each in zip(asked[1:], others, strict=True)]
+        matches = [reference_match(await self._found(*each)) for each in zip(asked[1:], others, strict=True)]
         told = await self._own_answer(asked[0], own, text)
         return replace_fields(told, references=tuple(each for each in matches if each is not None))
-
-    async def _reference(self, asked: Newcomer, near: Neighbours) -> ReferenceMatch | None:
-        return reference_match(await self._found(asked, near))
 
     async def _found(self, asked: Newcomer, near: Neighbours) -> Found:
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)

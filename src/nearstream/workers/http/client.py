@@ -95,12 +95,8 @@ async def api_client(
 ) -> AsyncIterator[ApiClient]:
     """Yield a client for the API at `NEARSTREAM_API`, which need not run yet.
 
-    Args:
-        settings: Of the deployment, with the one token that the client sends.
-        path: Of the question.
-        without: What happens without an answer, for the log.
-        headers: Of every question.
-        seconds: How long an answer is waited for. None: a little longer than the API may take.
+    The log says what happens without an answer, for which the client waits a little longer than the API may take,
+    unless told otherwise. The headers go with every question, as does the one token in the settings.
     """
     token = {"Authorization": f"Bearer {_token(settings.api_token)}"} if settings.api_token else {}
     connector = aiohttp.TCPConnector(limit=0)  # The caller bounds the number of its questions.

@@ -267,13 +267,10 @@ class _Tallies:
 async def serve_demo(
     deployment: Deployment, examples: Sequence[Document], speed: float, opened: Callable[[str], None]
 ) -> None:
-    """Serve the live page until SIGINT or SIGTERM.
+    """Serve the live page over a day made from documents with texts, until SIGINT or SIGTERM.
 
-    Args:
-        deployment: The deployment, of which only the scheme, the limits and the address count.
-        examples: Documents with texts, from which the day is made.
-        speed: How many seconds of the day pass in a second.
-        opened: Called with the address of the page once it answers.
+    Of the deployment only the scheme, the limits and the address count. `opened` is called with the address of the page
+    once it answers.
     """
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

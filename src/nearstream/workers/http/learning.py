@@ -36,8 +36,6 @@ _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
-
-
 _LEARN_SECONDS = 10.0
 _CONFIRM_SECONDS = 5.0
 
@@ -56,9 +54,7 @@ class Outbox:
         self._bytes = 0
 
     async def send(self, record: ProducerRecord, seconds: float) -> None:
-        """Send a record and wait until Kafka has confirmed it.
-
-        A record that is not confirmed in time may still arrive.
+        """Send a record and wait until Kafka has confirmed it. One that is not confirmed in time may still arrive.
 
         Raises:
             KafkaUnreachableError: Kafka has not confirmed it within `seconds`, or there is no connection.

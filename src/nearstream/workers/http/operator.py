@@ -45,8 +45,6 @@ log = logging.getLogger(__name__)
 _REQUEST_BYTES = 4096
 _WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
 _SAY_SECONDS = 5.0
-
-
 _ROLES = ("sign", "match", "decide", "alert")
 Lags = Mapping[str, list[PartitionLag]]  # by consumer group
 

@@ -74,15 +74,9 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
 def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content: str, seconds: float) -> Unsigned:
     """Return the document of a question that is a whole mail.
 
-    It blocks while the HTML of the mail becomes text. Attachments of a mail with words are read as long as there is
-    time for an answer after them.
-
-    Args:
-        record: The question.
-        key: The deployment's key.
-        html: Where HTML becomes text.
-        content: `whole` or `thread`.
-        seconds: How long the answer may take.
+    It blocks while the HTML of the mail becomes text. Its content is `whole`, or `thread` for the words of the sender.
+    Attachments of a mail with words are read as long as there is time for an answer after them, which may take so many
+    seconds.
     """
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")

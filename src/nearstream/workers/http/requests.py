@@ -115,9 +115,7 @@ class Gate:
     def access(self, authorization: str, now: float) -> tuple[Access | None, bool]:
         """Return what a request may do, None without a token, and whether it comes too early.
 
-        Args:
-            authorization: The header of the request.
-            now: Seconds of a clock that only goes forward.
+        The time is that of a clock that only goes forward.
         """
         if not self._meters:
             return Access(), False

@@ -52,12 +52,9 @@ log = logging.getLogger(__name__)
 
 
 async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | None) -> None:
-    """Serve the HTTP API and the live page until SIGINT or SIGTERM.
+    """Serve the HTTP API and the live page until SIGINT or SIGTERM, once Redis has answered in time.
 
-    Args:
-        deployment: The deployment.
-        wait_seconds: Longest wait for Redis.
-        since_ms: The live page begins with the events sent at this time or later. None: an hour ago.
+    The live page begins with the events sent at a time or later, by default an hour ago.
 
     Raises:
         SettingsError: The address cannot be used, or the index has another scheme or key.

@@ -28,8 +28,6 @@ TIMESTAMP_HEADER = "nearstream-timestamp"
 SIGNATURE_HEADER = "nearstream-signature"
 
 _NEVER = "0001-01-01T00:00:00Z"  # how Alertmanager says that an alert has no end yet
-
-
 QUEUE = 1_000  # alerts that wait for a target
 SENT_IDS = 1_000  # ids that are not sent again to a target
 TRIES = 8  # for one alert

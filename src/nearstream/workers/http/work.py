@@ -11,8 +11,6 @@ from typing import TypeVar, TypeVarTuple
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
-
-
 _PAUSE_SECONDS = 60.0
 _LINES_MAX = 64  # different ones that are remembered
 

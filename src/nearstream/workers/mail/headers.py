@@ -32,15 +32,6 @@ def raw_headers(message: Message, name: str, max_characters: int) -> list[str]:
     return list(map(_text, islice(values, _VALUES_MAX)))
 
 
-def message_id(message: Message) -> str | None:
-    """Return the Message-ID with its angle brackets.
-
-    Returns:
-        None if there is none, or it cannot be the id of a document.
-    """
-    return first_id(message, "message-id")
-
-
 def first_id(message: Message, name: str) -> str | None:
     """Return the first Message-ID in a header, with its angle brackets, None if it cannot be the id of a document."""
     for value in raw_headers(message, name, _ID_MAX_CHARACTERS):
@@ -51,11 +42,7 @@ def first_id(message: Message, name: str) -> str | None:
 
 
 def sent_at(message: Message, latest: datetime) -> datetime | None:
-    """Return the time of the Date header.
-
-    Returns:
-        None if it is missing, unreadable, before 1970 or after `latest`.
-    """
+    """Return the time of the Date header, None if it is missing, unreadable, before 1970 or after `latest`."""
     for value in raw_headers(message, "date", _DATE_MAX_CHARACTERS):
         try:
             sent = parsedate_to_datetime(value)
@@ -78,10 +65,9 @@ def subject(message: Message) -> str:
 
 
 def sender_hash(message: Message, key: HashKey) -> str | None:
-    """Return the hash of the address in From, or else in Sender.
+    """Return the hash of the address in From, or else in Sender, if there is one.
 
-    Returns:
-        None if there is no address, or the key is public: a hash would then reveal the address.
+    With the public key there is none, because such a hash would reveal the address.
     """
     return next(iter(_hashes(message, ("from",), key) or _hashes(message, ("sender",), key)), None)
 

@@ -40,8 +40,6 @@ CONTENT_UNREAD = "content_unread"
 WHOLE, THREAD = "whole", "thread"
 _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
-
-
 MEMORY_BYTES = 128 * 1024 * 1024
 _QUOTED_LINES = re.compile(r"^[ \t]{0,8}>.*\n?", re.MULTILINE)
 _SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
@@ -51,8 +49,6 @@ _ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
 _ENCODED_MIN_CHARACTERS = 100  # more than a token has that each recipient gets
 # The normal form of mail masks digits, so the digest is written in letters.
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
-
-
 _DIGEST_BYTES = 16
 _DECODED_MAX = 64
 _DECODED_MAX_BYTES = 25 * 1024 * 1024
@@ -90,23 +86,20 @@ def read_message(
     content: str = WHOLE,
     until: float = inf,
 ) -> Mail:
-    """Read a message into a document.
+    """Read a message of at most 36 MiB into a document.
 
     It blocks while HTML becomes text, so an event loop calls it from a thread. Messages that no parser can read have
     their raw body as text, and say so in `degraded`.
 
     Args:
-        raw: The message, at most 36 MiB.
-        received_at: When it arrived, with time zone. It is the time of the document if the Date header is missing, or
-            before 1970, or more than a day later.
+        raw: The message.
+        received_at: The time of the document if the Date header is missing, or before 1970, or more than a day
+            later.
         key: The deployment's key, which hashes addresses and short messages.
         html: Where HTML parts become text.
         collection: The tenant.
         content: `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
         until: The time of `time.monotonic()` until which attachments of a message with words are read.
-
-    Raises:
-        InvalidMessageError: `empty_value` or `too_large`.
     """
     if not raw:
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a message that is not empty")
@@ -127,7 +120,7 @@ def read_message(
         text = short_message_text(subject, text, others, key)
         degraded |= {CONTENT_UNREAD} if others else set()
     document = Document(
-        id=headers.message_id(head),
+        id=headers.first_id(head, "message-id"),
         text=text,
         collection=collection,
         lineage=lineage,
@@ -173,11 +166,7 @@ def own_words(text: str) -> str:
 
 
 def first_message(message: Message) -> str | None:
-    """Return the id of the first message of a thread: the first in References, else in In-Reply-To, else its own.
-
-    Returns:
-        None if none of them can be the id of a document.
-    """
+    """Return the id of the first message of a thread: the first in References, else in In-Reply-To, else its own."""
     named = (headers.first_id(message, name) for name in ("references", "in-reply-to", "message-id"))
     return next((found for found in named if found), None)
 

@@ -16,8 +16,6 @@ SILENT = (ABORT, HEADER, END_OF_HEADERS, MACROS, QUIT_NEW)  # commands without a
 
 # What a filter replies.
 ADD_HEADER, CHANGE_HEADER, CONTINUE, SKIP, REPLY_CODE = b"h", b"m", b"c", b"s", b"y"
-
-
 ACTIONS = 0x01 | 0x10  # a filter adds headers, and changes them
 # The mail server leaves out the connection, HELO, the sender and the recipients, what is unknown, and DATA.
 _LEFT_OUT = 0x1 | 0x2 | 0x4 | 0x8 | 0x100 | 0x200

@@ -2,8 +2,6 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from scrapy.crawler import Crawler
 
@@ -34,26 +32,12 @@ def count(crawler: Crawler | None, outcome: str) -> None:
         crawler.stats.inc_value(f"nearstream/{outcome}")
 
 
-@contextmanager
-def quiet_client() -> Iterator[None]:
-    """Let aiokafka log nothing in the block, at whose end one line says what failed."""
-    before = _client_level()
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logging.getLogger("aiokafka").setLevel(before)
-
-
-def _client_level() -> int:
-    return logging.getLogger("aiokafka").level
-
-
 def keep_client_out_of_log() -> None:
     """Let aiokafka log nothing, unless its level is set.
 
     Scrapy logs from DEBUG on, where aiokafka prints each record that it sends, with the page in it. While no broker
     answers, it logs forty errors a second. What matters of them is in our own lines.
     """
-    if _client_level() == logging.NOTSET:
-        logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
+    client = logging.getLogger("aiokafka")
+    if client.level == logging.NOTSET:
+        client.setLevel(logging.CRITICAL + 1)

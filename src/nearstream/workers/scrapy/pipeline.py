@@ -38,7 +38,6 @@ from nearstream.workers.scrapy.environment import (
     WAIT_SECONDS,
     count,
     keep_client_out_of_log,
-    quiet_client,
     seconds_to_ask,
     settings_of,
 )
@@ -201,12 +200,11 @@ class NearstreamPipeline:
         keep_client_out_of_log()
         settings = self._deployment.settings
         try:
-            with quiet_client():
-                await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
-                opening = kept_sender(settings, WAIT_SECONDS, PAUSE_SECONDS, _report)
-                sending = await self._stack.enter_async_context(opening)
-                async with asyncio.timeout(WAIT_SECONDS):
-                    await sending.is_connected.wait()
+            await kafka_offsets.partitions(settings, [self._topic], WAIT_SECONDS)
+            opening = kept_sender(settings, WAIT_SECONDS, PAUSE_SECONDS, _report)
+            sending = await self._stack.enter_async_context(opening)
+            async with asyncio.timeout(WAIT_SECONDS):
+                await sending.is_connected.wait()
         except (KafkaUnreachableError, SettingsError, TimeoutError) as error:
             await self._stack.aclose()
             log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line

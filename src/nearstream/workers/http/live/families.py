@@ -21,8 +21,6 @@ MARKS = 64  # of a family. Others are not counted.
 _ORDINALS = 200_000  # of a family. A member with a larger one counts as new, also if it is another state of a member.
 MINUTE_MS, MINUTES, TEN_MINUTES = 60_000, 60, 10
 _HOST_CHARACTERS = 253
-
-
 _READ = 400  # members that are read, of a larger family about the newest
 
 

@@ -28,8 +28,6 @@ SLOT_MS = 10_000
 SLOTS = 360  # an hour
 _MINUTE_SLOTS = 6
 _STEPS = 8  # steps of the histogram for each doubling of a time, so that a quantile is off by less than a tenth
-
-
 EVENTS = 10_000
 EVENT_BYTES = 32 * 1024 * 1024
 COLLECTIONS = 64  # whose rates are counted, beside those of all together

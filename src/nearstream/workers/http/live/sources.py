@@ -52,8 +52,6 @@ _ANSWER_SECONDS = 2.0  # for any broker, and for Redis
 _BROKER_SECONDS = 0.9  # for one, so that another is asked in time
 
 log = logging.getLogger(__name__)
-
-
 SLOT_SECONDS = 1_800
 SLOTS = 48
 _MINUTE_SECONDS = 60.0
