@@ -44,29 +44,19 @@ Worker = subprocess.Popen[bytes]
 
 @dataclass
 class Run:
-    """A deployment with its workers.
+    """A deployment with its workers."""
 
-    Attributes:
-        deployment: Its topics and its group.
-        redis: Its own server.
-        documents: The documents to send.
-        observer: Takes samples of the broker during the whole run.
-        report: The results so far.
-        workers: All workers that were ever started.
-        injected: The beginning of the error message that the fault should cause.
-    """
-
-    deployment: LocalDeployment
-    redis: LocalServer
-    documents: list[ProducerRecord]
-    report: Report
+    deployment: LocalDeployment  # its topics and its group
+    redis: LocalServer  # its own server
+    documents: list[ProducerRecord]  # the documents to send
+    report: Report  # the results so far
     resources: AsyncExitStack
-    workers: list[Worker] = field(default_factory=list)
-    injected: str = ""
+    workers: list[Worker] = field(default_factory=list)  # all workers that were ever started
+    injected: str = ""  # the beginning of the error message that the fault should cause
     _marks: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Create the observer of the running workers."""
+        """Create the observer, which takes samples of the broker during the whole run."""
         self.observer = Observer(self.deployment.settings, lambda: [worker.pid for worker in self.alive])
 
     @property

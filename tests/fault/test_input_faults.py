@@ -184,29 +184,8 @@ async def _holds(logs: Path) -> bool:
     return bool(re.search(r" halted: .*not_json", said))
 
 
-async def test_f23_another_key_or_scheme_is_refused_at_the_start(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        with deployment.worker():
-            await until(lambda: _assigned(tmp_path))
-        for variable, value in (
-            ("NEARSTREAM_HASH_KEY", "another key, of thirty-two bytes"),
-            ("NEARSTREAM_SCHEME", "compact"),
-        ):
-            given = {name: text for name, text in deployment.environment.items() if name.startswith("NEARSTREAM_")}
-            settings = load(given | {variable: value})
-            changed = LocalDeployment(settings, deployment.environment | {variable: value}, tmp_path)
-            done = await asyncio.to_thread(changed.run, "worker")
-            assert done.returncode == Exit.MISCONFIGURED
-            for each in (deployment, changed):
-                assert _scheme(each) in done.stderr.decode()
-
-
 def _scheme(deployment: LocalDeployment) -> str:
     return Deployment.of(deployment.settings).scheme.name
-
-
-async def _assigned(logs: Path) -> bool:
-    return await asyncio.to_thread(lambda: any(" assigned: " in log.read_text() for log in logs.glob("*.log")))
 
 
 @pytest.mark.long

@@ -5,28 +5,21 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import inspect
 
-from nearstream.schemas.documents.document import OBSERVED_MAX_MS, PARTITION_MAX, Document, to_milliseconds
+from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.evidence import (
-    CommonSymbols,
-    ContainmentShares,
-    Distance,
-    DocumentRef,
     DocumentState,
-    Evidence,
-    Interval,
-    SharedKeys,
-    Span,
     event_id,
 )
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
-from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import (
     InvalidMessageError,
     decode_document,
@@ -37,8 +30,7 @@ from nearstream.schemas.topics.codec import (
 )
 from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Stage, outgoing
 from nearstream.schemas.topics.table import DEAD_LETTERS
-from nearstream.schemas.verdicts.events import Containment, Event, PairEvent, Retraction, Version
-from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.ingest.lineage import canonical_url
 from nearstream.streams.ingest.parse import ParsedDocument, parse_record
@@ -50,13 +42,9 @@ RANGES = DocumentLimits(text_bytes=4096, value_bytes=64 * 1024)
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,20}", fullmatch=True)
-HEX_IDS = st.binary(min_size=16, max_size=16).map(bytes.hex)
 LABELS = st.dictionaries(NAMES, PLAIN, max_size=8)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime(1970, 1, 2), datetime(9000, 1, 1), timezones=ZONES)  # noqa: DTZ001 - zones are drawn
-COUNTS = st.integers(0, 2**40)
-PARTITIONS = st.integers(0, 2**31 - 1)
-SHARES = st.floats(0, 1)
 
 DOCUMENTS = st.builds(
     Document,
@@ -69,109 +57,37 @@ DOCUMENTS = st.builds(
     source=st.none() | NAMES,
     labels=LABELS,
 )
-REF_FIELDS: dict[str, st.SearchStrategy[object]] = {
-    "id": PRINTED,
-    "version": st.just("5b0e6f1c9a2d7e43"),
-    "observed_at": TIMES,
-    "characters": COUNTS,
-    "url": st.none() | PLAIN,
-    "lineage": st.none() | PRINTED,
-    "source": st.none() | NAMES,
-    "labels": LABELS,
-    "topic": st.none() | NAMES,
-    "partition": st.none() | PARTITIONS,
-    "offset": st.none() | COUNTS,
+
+
+def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    """Return a strategy for the values that a type of a message allows."""
+    return STRATEGIES[type(kind)](kind)
+
+
+def structs(kind: inspect.StructType) -> st.SearchStrategy[Any]:
+    """Return a strategy for messages with all fields that they need, and some of the others."""
+    needed, optional = ({each.name: values(each.type) for each in kind.fields if each.required == is_needed}
+                        for is_needed in (True, False))  # fmt: skip
+    return st.fixed_dictionaries(needed, optional=optional).map(lambda drawn: kind.cls(**drawn))
+
+
+STRATEGIES: dict[type, Callable[[Any], st.SearchStrategy[Any]]] = {
+    inspect.StrType: lambda kind: st.from_regex(kind.pattern.replace(r"(?!\n)$", r"\Z")) if kind.pattern else PLAIN,
+    inspect.BytesType: lambda kind: st.binary(min_size=kind.min_length or 0, max_size=min(kind.max_length, 100)),
+    inspect.IntType: lambda kind: st.integers(kind.ge, kind.le),
+    inspect.FloatType: lambda kind: st.floats(kind.ge, kind.le, allow_nan=False, allow_infinity=False),
+    inspect.BoolType: lambda _: st.booleans(),
+    inspect.NoneType: lambda _: st.none(),
+    inspect.DateTimeType: lambda _: TIMES,
+    inspect.LiteralType: lambda kind: st.sampled_from(kind.values),
+    inspect.UnionType: lambda kind: st.one_of(map(values, kind.types)),
+    inspect.TupleType: lambda kind: st.tuples(*map(values, kind.item_types)),
+    inspect.VarTupleType: lambda kind: st.lists(values(kind.item_type), max_size=3).map(tuple),
+    inspect.DictType: lambda kind: st.dictionaries(values(kind.key_type), values(kind.value_type), max_size=3),
+    inspect.StructType: structs,
 }
-REFS = st.builds(DocumentRef, **REF_FIELDS)
-SPANS = st.tuples(COUNTS, COUNTS)
-EVIDENCE = st.builds(
-    Evidence, keys=st.builds(SharedKeys, *[COUNTS] * 5), resemblance=st.builds(Interval, *[SHARES] * 3)
-)
-WHOLE_EVIDENCE = st.builds(
-    Evidence,
-    keys=st.builds(SharedKeys, *[COUNTS] * 5),
-    resemblance=st.builds(Interval, *[SHARES] * 3),
-    overlap=st.builds(CommonSymbols, COUNTS, SHARES, SHARES, COUNTS, COUNTS, COUNTS),
-    containment=st.builds(ContainmentShares, SHARES, SHARES),
-    distance=st.builds(Distance, *[COUNTS] * 3),
-    distance_ratio=SHARES,
-    spans=st.lists(st.builds(Span, SPANS, SPANS), max_size=16).map(tuple),
-    spans_omitted=COUNTS,
-)
-
-
-VERDICTS: st.SearchStrategy[Event] = st.builds(
-    DocumentVerdict,
-    **REF_FIELDS,
-    event_id=HEX_IDS,
-    collection=NAMES,
-    scheme=NAMES,
-    verdict=st.sampled_from(VERDICT_KINDS),
-    of=st.none() | REFS,
-    family=st.builds(FamilyRef, id=HEX_IDS, ordinal=st.integers(1, 2**40), first_seen=TIMES, founder=st.none() | REFS),
-    events=COUNTS,
-    resemblance=st.just(msgspec.UNSET) | st.builds(Interval, *[SHARES] * 3),
-    distance=st.just(msgspec.UNSET) | st.builds(Distance, *[COUNTS] * 3),
-    inner=st.sampled_from([msgspec.UNSET, "newer", "older"]),
-    degraded=st.lists(NAMES, max_size=3).map(tuple),
-)
-RETRACTIONS: st.SearchStrategy[Event] = st.builds(
-    Retraction, event_id=HEX_IDS, collection=NAMES, scheme=NAMES, document_id=PRINTED, removed_at=TIMES
-)
-
-
-def events_of(kind: type[PairEvent]) -> st.SearchStrategy[Event]:
-    """Return a strategy for relation events of one type with random fields."""
-    own: dict[str, st.SearchStrategy[object]] = {}
-    if kind is Containment:
-        own = {"inner": st.sampled_from(["newer", "older"]), "place": SPANS}
-    if kind is Version:
-        own = {"added": COUNTS, "removed": COUNTS}
-    return st.builds(
-        kind,
-        event_id=HEX_IDS,
-        collection=NAMES,
-        scheme=NAMES,
-        newer=REFS,
-        older=REFS,
-        same_lineage=st.booleans(),
-        rule=NAMES,
-        thresholds=st.dictionaries(NAMES, SHARES, max_size=5),
-        confidence=SHARES,
-        evidence=EVIDENCE | WHOLE_EVIDENCE,
-        low_confidence=st.lists(NAMES, max_size=3).map(tuple),
-        degraded=st.lists(NAMES, max_size=3).map(tuple),
-        family=st.just(msgspec.UNSET) | HEX_IDS,
-        **own,
-    )
-
-
-EVENTS = st.one_of([VERDICTS, RETRACTIONS, *(events_of(kind) for kind in get_args(PairEvent))])
-SIGNATURES = st.builds(
-    Signature,
-    scheme=NAMES,
-    collection=NAMES,
-    id=PRINTED,
-    digest=st.binary(min_size=16, max_size=16),
-    raw_digest=st.binary(min_size=16, max_size=16),
-    observed_at_ms=st.integers(0, OBSERVED_MAX_MS),
-    n_bytes=COUNTS,
-    characters=COUNTS,
-    words=COUNTS,
-    shingles=COUNTS,
-    spaceless=st.booleans(),
-    sketch=st.binary(max_size=512),
-    rate=COUNTS,
-    ld=st.binary(max_size=100),
-    gaps=st.binary(max_size=100),
-    anchors=st.binary(max_size=100),
-    lineage=st.none() | PRINTED,
-    url=st.none() | PLAIN,
-    source=st.none() | NAMES,
-    labels=LABELS,
-    origin=st.none() | st.builds(Origin, NAMES, st.integers(0, PARTITION_MAX), COUNTS),
-    degraded=st.lists(NAMES, max_size=3).map(tuple),
-)
+EVENTS: st.SearchStrategy[Event] = values(inspect.type_info(Event))
+SIGNATURES: st.SearchStrategy[Signature] = values(inspect.type_info(Signature))
 
 
 def spoiled(whole: bytes) -> st.SearchStrategy[bytes]:
