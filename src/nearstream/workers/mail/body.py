@@ -9,7 +9,7 @@ from w3lib.encoding import html_body_declared_encoding
 from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, read_html
-from nearstream.workers.mail.fields import HTML, TEXT, UNKNOWN
+from nearstream.workers.mail.headers import HTML, TEXT, UNKNOWN
 from nearstream.workers.mail.structure import STRUCTURE_REPAIRED, TRUNCATED, Part, read_structure
 from nearstream.workers.mail.transfer import decode_text
 

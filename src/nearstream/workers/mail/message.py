@@ -31,7 +31,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.body import read_body
-from nearstream.workers.mail.fields import head_of, whole_lines
+from nearstream.workers.mail.headers import head_of, whole_lines
 from nearstream.workers.mail.structure import Part
 from nearstream.workers.mail.transfer import UnsoundError, decode_blocks
 

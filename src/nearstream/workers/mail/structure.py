@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nearstream.workers.mail.fields import HEAD_MAX_BYTES, TEXT, UNKNOWN, Head, read_head, split_head
+from nearstream.workers.mail.headers import HEAD_MAX_BYTES, TEXT, UNKNOWN, Head, read_head, split_head
 from nearstream.workers.mail.transfer import decode_transfer
 
 STRUCTURE_REPAIRED = "structure_repaired"

@@ -13,7 +13,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import message as message_module
 from nearstream.workers.mail.body import Body, read_body
-from nearstream.workers.mail.fields import read_head
+from nearstream.workers.mail.headers import read_head
 from nearstream.workers.mail.message import Mail, read_message
 from nearstream.workers.mail.structure import Part
 from tests.unit.workers.mail.test_message import RECEIVED

@@ -8,7 +8,7 @@ from base64 import b64encode, encodebytes, urlsafe_b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.workers.mail.fields import read_head
+from nearstream.workers.mail.headers import read_head
 from nearstream.workers.mail.transfer import decode_blocks, decode_text, decode_transfer
 
 TEXT = (
