@@ -8,7 +8,7 @@ import aiohttp
 
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
-from nearstream.workers.http.reading import SIGNATURE_TYPE
+from nearstream.workers.http.requests import SIGNATURE_TYPE
 from nearstream.workers.kafka.partitioning import partition_of
 from tests.devstack.server import free_ports
 from tests.support.deployment import TEXTS, LocalDeployment, deployed

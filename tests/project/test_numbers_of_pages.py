@@ -18,9 +18,9 @@ from nearstream.workers.config import alert_rules, tokens
 from nearstream.workers.crawl import html_text
 from nearstream.workers.crawl.warc import PAGE_MAX_BYTES, RECORD_MAX_BYTES
 from nearstream.workers.http import application, check, learning, live_routes, requests, webhooks
-from nearstream.workers.http.live import alarms, families, feed, letters, sources
+from nearstream.workers.http.live import families, feed, sources, troubles
 from nearstream.workers.mail import structure
-from nearstream.workers.mail.fields import HEAD_MAX_BYTES
+from nearstream.workers.mail.headers import HEAD_MAX_BYTES
 from nearstream.workers.mail.message import MEMORY_BYTES, MESSAGE_MAX_BYTES
 from nearstream.workers.redis.kept.decisions import KEPT_SECONDS
 
@@ -48,8 +48,8 @@ PASSAGES = {
         f"There may be up to {tokens.TOKENS} tokens",
     ),
     "live": (
-        f"{feed.EVENTS:,} events or {feed.EVENT_BYTES // MIB} MiB of them, {alarms.ALERTS} alerts",
-        f"the newest {letters.LETTERS} dead letters with {letters._VALUE_BYTES // KIB} KiB of each",
+        f"{feed.EVENTS:,} events or {feed.EVENT_BYTES // MIB} MiB of them, {troubles.ALERTS} alerts",
+        f"the newest {troubles.LETTERS} dead letters with {troubles._VALUE_BYTES // KIB} KiB of each",
         f"{families.FAMILIES:,} families with {families.MEMBERS} members each, {feed.COLLECTIONS} collections",
         f"{live_routes.READERS} readers of the stream",
         f"at most {sources.PAST_RECORDS:,} of each partition",

@@ -25,16 +25,17 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.learning import UNCONFIRMED, Learner
-from nearstream.workers.http.reading import (
+from nearstream.workers.http.requests import (
     MAIL_TYPE,
     SIGNATURE_TYPE,
+    Access,
+    RefusedError,
     read_document,
     read_mail,
     read_page,
     read_signature,
     type_of,
 )
-from nearstream.workers.http.requests import Access, RefusedError
 from nearstream.workers.http.work import RareLog, Turns, in_thread
 from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment

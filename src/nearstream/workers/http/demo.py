@@ -33,8 +33,14 @@ from nearstream.workers.http.live.details import Stored
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import add_operator_routes, say_nowhere
-from nearstream.workers.http.reading import MAIL_TYPE, read_document, type_of
-from nearstream.workers.http.requests import json_response, read_record, require_readable
+from nearstream.workers.http.requests import (
+    MAIL_TYPE,
+    json_response,
+    read_document,
+    read_record,
+    require_readable,
+    type_of,
+)
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.document_records import removal_of

@@ -16,11 +16,11 @@ from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.check import AT_ONCE, Checker, busy
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.openapi import description
-from nearstream.workers.http.reading import SIGNATURE_TYPE
 from nearstream.workers.http.requests import (
     ACCESS,
     IN_USE,
     SECURITY_HEADERS,
+    SIGNATURE_TYPE,
     RefusedError,
     json_response,
     named,

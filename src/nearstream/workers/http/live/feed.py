@@ -17,9 +17,8 @@ from nearstream.schemas.live.state import LiveLag, LiveNewText, LiveState, LiveW
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
-from nearstream.workers.http.live.alarms import Alarms
 from nearstream.workers.http.live.families import Growth
-from nearstream.workers.http.live.letters import Letters
+from nearstream.workers.http.live.troubles import Alarms, Letters
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.checks import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState

@@ -19,7 +19,7 @@ from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live.letters import LETTERS
+from nearstream.workers.http.live.troubles import LETTERS
 from nearstream.workers.kafka.client import (
     AIOKafkaAdminClient,
     AIOKafkaConsumer,

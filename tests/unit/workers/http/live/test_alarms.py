@@ -4,7 +4,7 @@ from itertools import permutations
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Silence
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.workers.http.live.alarms import ALERTS, Alarms
+from nearstream.workers.http.live.troubles import ALERTS, Alarms
 from tests.support.live import NOW_MS, alert
 
 

@@ -11,8 +11,8 @@ from nearstream.schemas.documents.evidence import Amount
 from nearstream.schemas.live.state import LiveState
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.workers.http.live.feed import COLLECTIONS, SLOT_MS, SLOTS, Rates, Ring
-from nearstream.workers.http.live.letters import LETTERS, Letters
 from nearstream.workers.http.live.sources import Trend
+from nearstream.workers.http.live.troubles import LETTERS, Letters
 from nearstream.workers.kafka.lag import PartitionLag
 from tests.support.live import NOW_MS, dead_letter, new_feed, removal, verdict
 
