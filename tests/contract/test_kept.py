@@ -1,0 +1,185 @@
+"""What is kept beside an index: the records of deployments, the states of pages, and what alerts count."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count, end_quiet
+from nearstream.streams.deciding.decider import Decisions
+from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
+from nearstream.streams.estimates.frames import Seen
+from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.deployments import (
+    DeploymentRecord,
+    add_deployment,
+    deployments,
+    forget_scheme,
+    replace_deployment,
+)
+from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
+from nearstream.workers.redis.server.address import Connection, IndexAddress
+from nearstream.workers.redis.server.client import Client, open_client
+from tests.support.decisions import decision
+from tests.support.memory_decisions import MemoryDecisions
+from tests.support.verdicts import ref
+
+TOPIC = "nearstream.signatures.v1"
+FIRST = DeploymentRecord("dense-1", "0d3e89c8", "one", 6)
+
+
+@pytest.fixture
+async def client(address: IndexAddress) -> AsyncIterator[Client]:
+    async with open_client(address.connection) as opened:
+        yield opened
+
+
+async def test_the_first_record_of_a_topic_stays(client: Client, address: IndexAddress) -> None:
+    assert await deployments(client, address) == {}
+    assert await add_deployment(client, address, TOPIC, FIRST) == {TOPIC: FIRST}
+    assert await add_deployment(client, address, TOPIC, replace(FIRST, scheme="compact-1")) == {TOPIC: FIRST}
+    beside = replace(FIRST, scheme="compact-1", group="two")
+    assert await add_deployment(client, address, f"b.{TOPIC}", beside) == {TOPIC: FIRST, f"b.{TOPIC}": beside}
+
+
+async def test_of_several_first_starts_at_once_all_read_one_record(address: IndexAddress) -> None:
+    async def start(number: int) -> DeploymentRecord:
+        async with open_client(address.connection) as client:
+            return (await add_deployment(client, address, TOPIC, replace(FIRST, scheme=f"s-{number}")))[TOPIC]
+
+    assert len(set(await asyncio.gather(*map(start, range(20))))) == 1
+
+
+async def test_a_group_takes_over_one_topic(client: Client, address: IndexAddress) -> None:
+    for topic in (TOPIC, f"b.{TOPIC}"):
+        await add_deployment(client, address, topic, FIRST)
+    second = replace(FIRST, group="two")
+    await replace_deployment(client, address, TOPIC, second)
+    assert await deployments(client, address) == {TOPIC: second, f"b.{TOPIC}": FIRST}
+
+
+async def test_a_scheme_is_forgotten_on_all_its_topics(client: Client, address: IndexAddress) -> None:
+    await add_deployment(client, address, TOPIC, FIRST)
+    await add_deployment(client, address, f"b.{TOPIC}", replace(FIRST, scheme="compact-1"))
+    assert await forget_scheme(address, "noise-1") == []
+    assert await forget_scheme(address, "dense-1") == [TOPIC]
+    assert set(await deployments(client, address)) == {f"b.{TOPIC}"}
+
+
+async def test_a_worker_that_signs_needs_few_rights(client: Client, address: IndexAddress) -> None:
+    name = f"test-{address.namespace}"
+    rights = ("on", ">pw", f"~{{{address.namespace}}}:deployments", "+hgetall", "+hsetnx", "+hset")
+    await client.execute_command("ACL", "SETUSER", name, *rights)
+    limited = replace(address, url=address.url.replace("//", f"//{name}:pw@"))
+    try:
+        async with open_client(limited.connection) as own:
+            assert await add_deployment(own, limited, TOPIC, FIRST) == {TOPIC: FIRST}
+            await replace_deployment(own, limited, TOPIC, FIRST)
+            with pytest.raises(SettingsError, match="the server refuses us"):
+                await deployments(own, replace(limited, namespace="other"))
+    finally:
+        await client.execute_command("ACL", "DELUSER", name)
+
+
+PAGE = "https://a.example/größe"
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Decisions]:
+    if request.param == "memory":
+        yield MemoryDecisions()
+        return
+    address = request.getfixturevalue("address")
+    async with open_client(address.connection) as client:
+        yield DecisionStore(client, address.namespace)
+
+
+async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(store: Decisions) -> None:
+    former = PageState(decision(PAGE, "keep", 1), own=ref(PAGE))
+    state = PageState(
+        decision(PAGE, "skip", 1), ref(PAGE), "c", "f", "r", b"\x00{@", "https://a.example/", ("old",), former
+    )
+    assert await store.read_state("default", PAGE) is None
+    await store.write(former)
+    await store.write_alias("default", "old", PAGE)
+    await store.write(state)
+    for name in (PAGE, "old"):
+        assert await store.read_state("default", name) == state
+    assert await store.read_state("news", PAGE) is None
+    await store.forget("default", PAGE)
+    assert await store.read_state("default", "old") is None
+
+
+async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FOLLOWERS_MAX == 1_000
+    for module in ("tests.support.memory_decisions", "nearstream.workers.redis.kept.decisions"):
+        monkeypatch.setattr(f"{module}.FOLLOWERS_MAX", 3)
+    assert [await store.follow("default", PAGE, name) for name in ("ü", "b", "c", "d", "b")] == [True] * 3 + [
+        False,
+        True,
+    ]
+    await store.leave("default", PAGE, "b")
+    assert sorted(await store.followers("default", PAGE)) == ["c", "ü"]
+    assert await store.follow("default", PAGE, "d")
+    assert await store.followers("default", "another") == []
+
+
+async def test_what_is_known_of_a_host_is_kept_apart_from_pages(store: Decisions) -> None:
+    frame, errors = {7: Seen(1, 2, (3,))}, HostErrors((Turn("f", PAGE, 9),), (ErrorText("f", "e"),))
+    assert (await store.read_frame("default", "a.example"), await store.read_errors("default", "a.example")) == (
+        {},
+        HostErrors(),
+    )
+    await store.write_frame("default", "a.example", frame)
+    await store.write_errors("default", "a.example", errors)
+    assert await store.read_frame("default", "a.example") == frame
+    assert await store.read_errors("default", "a.example") == errors
+    assert await store.read_state("default", "a.example") is None
+
+
+RULE = Rule("duplicate_storm", 30, 600)
+FAMILY = Subject("news", "f", "s", "a")
+
+
+@pytest.fixture
+def namespace() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+async def test_arrivals_that_two_workers_count_at_once_are_all_counted(redis_url: str, namespace: str) -> None:
+    connection = Connection(redis_url, None, False)
+    async with open_client(connection) as one, open_client(connection) as other:
+        stores = [TallyStore(client, namespace) for client in (one, other)]
+
+        async def add(number: int) -> Tally:
+            arrivals = [Arrival(1_000 * number, number, f"{number:032x}")]
+            return await stores[number % 2].change(RULE, FAMILY, partial(count, RULE, FAMILY, arrivals, 1_000 * number))
+
+        # In order of time, two at a time: what comes later than a window would be left out.
+        for number in range(2, 42, 2):
+            await asyncio.gather(add(number), add(number + 1))
+        tally = await stores[0].change(RULE, FAMILY, lambda former: former)
+        assert [each.number for each in tally.arrivals] == list(range(2, 42))
+        assert [caused.alert.state for caused in tally.alerts] == ["firing"]
+
+
+async def test_what_fires_is_listed_until_it_is_forgotten(redis_url: str, namespace: str) -> None:
+    async with open_client(Connection(redis_url, None, False)) as client:
+        store = TallyStore(client, namespace)
+        arrivals = [Arrival(place, 2 + place, f"{place:032x}") for place in range(31)]
+        few = partial(count, RULE, FAMILY, arrivals[:30], 30)
+        await store.change(RULE, FAMILY, few)
+        assert [each async for each in store.firing()] == []
+        await store.change(RULE, FAMILY, partial(count, RULE, FAMILY, arrivals, 31))
+        assert [each async for each in store.firing()] == [(RULE.name, FAMILY)]
+        ended = await store.change(RULE, FAMILY, partial(end_quiet, RULE, 10**9))
+        assert not ended.is_firing
+        await store.forget_firing(RULE, FAMILY)
+        assert [each async for each in store.firing()] == []
+        # What has alerted is kept for days, so that a redelivery finds it.
+        (key,) = [key async for key in client.scan_iter(match=f"{{{namespace}:alert:*")]
+        assert KEPT_MS < await client.pttl(key) <= KEPT_MS + 2 * RULE.window_ms
