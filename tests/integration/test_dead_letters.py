@@ -217,29 +217,14 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
 
 async def test_a_letter_that_is_not_there_is_explained(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.topic(DOCUMENTS)
-        await deployment.send([deployment.document("fine", "a text")])
-        (fine,) = await deployment.read(DOCUMENTS.name)
-        cases = {
-            ("0" * 32,): f"no dead letter has the id {'0' * 32}: `nearstream dlq list --each` shows all",
-            (topic, str(fine.partition), "0"): "the record was not refused, or longer than 30 days ago",
-            (topic, str(fine.partition), "7"): "the partition has no such offset, it ends at 1",
-            (topic, "99", "0"): "the topic has 4 partitions, counted from 0",
-            ("another", "0", "0"): "the topic does not exist",
-            ("another\x1b[31m\u2028", "0", "0"): ": no topic can have this name",
-        }
-        for words, expected in cases.items():
+        why = "there is no such record, or it was not refused, or longer than 30 days ago\n"
+        for words in ((deployment.topic(DOCUMENTS), "0", "7"), ("another\x1b[31m\u2028", "0", "0")):
             done = deployment.run("dlq", "show", *words)
-            told = done.stderr.decode()
-            assert (done.returncode, done.stdout) == (1, b"")
-            assert told.endswith(f"{expected}\n")
-            if len(words) == 3:
-                assert told.startswith(f"no dead letter about {printable(' '.join(words))}: ")
-        place = TopicPartition(topic, fine.partition)
-        async with kafka_client.admin(deployment.settings, 10.0) as client:
-            await client.delete_records({place: RecordsToDelete(1)})
-        gone = deployment.run("dlq", "show", topic, str(fine.partition), "0")
-        assert gone.stderr.endswith(b", and the record is gone too, the partition begins at 1\n")
+            told = f"no dead letter about {printable(' '.join(words))}: {why}"
+            assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", told)
+        done = deployment.run("dlq", "show", "0" * 32)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"`nearstream dlq list --each` shows all" in done.stderr
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.dead_letter import NOT_OURS, Payload, Reason, StoredDeadLetter, dead_id
+from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.workers.cli.arguments import (
     OFFSET_MAX,
     add,
@@ -29,6 +30,7 @@ SHOWN_CHARACTERS = 2000
 _DEAD_ID = re.compile(r"[0-9a-f]{32}")
 _HEX_COLUMNS = 16
 _PARTITION_MAX = 2**31 - 1
+_DAY_SECONDS = 86_400
 
 
 def add_dlq(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +110,7 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
         return Exit.USAGE
     dead_letter = asyncio.run(dead_letters.find(settings, wanted, options.timeout))
     if dead_letter is None:
-        print_message(_missing(settings, options.dead_letter, options.timeout))
+        print_message(_missing(options.dead_letter))
         return Exit.NO
     value = dead_letter.original.value or b""
     lines = (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value)))
@@ -116,16 +118,12 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _missing(settings: Settings, words: list[str], wait_seconds: float) -> str:
-    from nearstream.workers.kafka.client import TopicPartition
-    from nearstream.workers.operations import dead_letters
-
+def _missing(words: list[str]) -> str:
     if len(words) == 1:
         return f"no dead letter has the id {words[0]}: `nearstream dlq list --each` shows all"
-    topic, partition, offset = words
-    tp = TopicPartition(topic, int(partition))
-    reason = asyncio.run(dead_letters.explain_missing(settings, tp, int(offset), wait_seconds))
-    return f"no dead letter about {topic} {partition} {offset}: {reason}"
+    days = (DEAD_LETTERS.retention_seconds or 0) // _DAY_SECONDS
+    reason = f"there is no such record, or it was not refused, or longer than {days} days ago"
+    return f"no dead letter about {' '.join(words)}: {reason}"
 
 
 def _wanted_id(words: list[str]) -> str:

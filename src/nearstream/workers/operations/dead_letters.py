@@ -24,7 +24,6 @@ from nearstream.workers.kafka.client import (
     TopicPartition,
     admin,
     consumer,
-    describe,
 )
 from nearstream.workers.kafka.errors import KafkaError
 from nearstream.workers.kafka.offsets import partitions
@@ -258,23 +257,3 @@ async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredD
                 if dead_letter and dead_letter.dead_id == dead_id:
                     return dead_letter
     return None
-
-
-async def explain_missing(settings: Settings, tp: TopicPartition, offset: int, wait_seconds: float) -> str:
-    """Explain why there is no dead letter about a record."""
-    try:
-        async with admin(settings, wait_seconds) as admin_client:
-            numbers = (await describe(admin_client, [tp.topic])).get(tp.topic)
-    except SettingsError as error:  # the name is invalid, or a permission is missing
-        return str(error)
-    if numbers is None:
-        return "the topic does not exist"
-    if tp.partition not in numbers:
-        return f"the topic has {len(numbers)} partitions, counted from 0"
-    async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
-        begin, end = (await client.beginning_offsets([tp]))[tp], (await client.end_offsets([tp]))[tp]
-    if offset >= end:
-        return f"the partition has no such offset, it ends at {end}"
-    days = (DEAD_LETTERS.retention_seconds or 0) // 86_400
-    gone = f", and the record is gone too, the partition begins at {begin}" if offset < begin else ""
-    return f"the record was not refused, or longer than {days} days ago{gone}"
