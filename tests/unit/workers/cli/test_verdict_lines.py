@@ -3,7 +3,6 @@
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
-from nearstream.workers.cli.events import COLUMNS, line, print_verdict, verdict_line
+from nearstream.workers.cli.events import COLUMNS, line, verdict_line
 from nearstream.workers.operations.terminal import columns
 from tests.support.forged import FORGED, dangerous
 
@@ -51,6 +50,8 @@ def test_a_copy_is_told_with_its_numbers_and_its_place_in_the_family() -> None:
 
 def test_an_exact_copy_needs_no_numbers() -> None:
     assert verdict_line(example("exact_duplicate")) == "exact_duplicate  c-7730 equals a-1041  [no. 3 of its family]"
+    degraded = example("exact_duplicate", family=alone(), degraded=("bucket_overflow",))
+    assert "degraded: bucket_overflow]" in verdict_line(degraded)
 
 
 def test_a_founder_that_is_not_the_counterpart_is_named() -> None:
@@ -90,17 +91,6 @@ def test_a_counterpart_that_was_removed_has_no_name() -> None:
     for kind in ("near_duplicate", "containment", "version"):
         gone = example(kind, of=None, resemblance=UNSET, distance=UNSET, family=alone())
         assert verdict_line(gone).startswith(f"{kind:<16} c-7730 ~ a document that is gone")
-
-
-def test_what_was_incomplete_is_told() -> None:
-    text = verdict_line(example("exact_duplicate", family=alone(), degraded=("bucket_overflow",)))
-    assert "degraded: bucket_overflow]" in text
-
-
-def test_a_verdict_is_printed_as_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in VERDICT_KINDS:
-        print_verdict(example(kind))
-    assert [text.split()[0] for text in capsys.readouterr().out.splitlines()] == list(VERDICT_KINDS)
 
 
 def test_s16_a_verdict_cannot_forge_a_line() -> None:

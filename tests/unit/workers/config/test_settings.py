@@ -21,11 +21,9 @@ def refusal(**given: str) -> str:
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:
-    assert load({}) == Settings()
-
-
-def test_variables_of_others_are_none_of_ours() -> None:
-    assert load({"PATH": "/bin", "NEARSTREAMS": "x", "KAFKA": "x"}) == Settings()
+    assert load({}) == load({"PATH": "/bin", "NEARSTREAMS": "x", "KAFKA": "x"}) == Settings()
+    assert shown("redis", Settings().redis) == "redis://127.0.0.1:6379/0"
+    assert shown("hash_key", "") == ""
 
 
 def test_each_setting_has_one_variable() -> None:
@@ -61,9 +59,6 @@ def test_an_unknown_variable_is_named(name: str, tmp_path: Path) -> None:
 )
 def test_an_unknown_variable_is_met_with_the_one_that_was_meant(name: str, meant: str) -> None:
     assert refusal(**{name: "x"}) == f"NEARSTREAM_{name.upper()}: no such setting, is it NEARSTREAM_{meant}?"
-
-
-def test_where_no_variable_is_similar_all_are_named() -> None:
     assert refusal(xyzzy="x") == "NEARSTREAM_XYZZY: no such setting, `env -i nearstream settings` lists all"
 
 
@@ -75,10 +70,9 @@ def test_a_file_that_holds_nothing_is_refused(tmp_path: Path, name: str, content
     assert refusal(**{f"{name}_file": str(tmp_path / "value")}).startswith(expected)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:9465", "0.0.0.0:9465"])
-def test_a_file_of_comments_alone_gives_no_tokens(tmp_path: Path, address: str) -> None:
+def test_a_file_of_comments_alone_gives_no_tokens(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("# mail: to be made\n\n# pages: to be made\n")
-    text = refusal(api=address, api_token_file=str(tmp_path / "tokens"))
+    text = refusal(api="0.0.0.0:9465", api_token_file=str(tmp_path / "tokens"))
     assert text == "NEARSTREAM_API_TOKEN_FILE: expected a file that holds a value, found none, or comments alone"
 
 
@@ -94,11 +88,6 @@ def test_s17_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
     secret = tmp_path / "key"
     secret.write_bytes(KEY.encode() + ending.encode())
     assert load({"NEARSTREAM_HASH_KEY_FILE": str(secret)}).hash_key == KEY
-
-
-def test_a_number_may_come_from_a_file_too(tmp_path: Path) -> None:
-    (tmp_path / "n").write_text("17\n")
-    assert load({"NEARSTREAM_BULK_COUNT_FILE": str(tmp_path / "n")}).bulk_count == 17
 
 
 def test_a_variable_set_twice_is_refused(tmp_path: Path) -> None:
@@ -171,13 +160,11 @@ def test_a_number_at_its_bound_is_accepted(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("profile", "test"),
         ("profile", "prod"),
         ("kafka", "localhost"),
         ("kafka", "a:9092,"),
         ("kafka", "kafka://a:9092"),
         ("kafka", f"us:{PASSWORD}@a:9092"),
-        ("kafka", f"{PASSWORD}@a:9092"),
         ("kafka", f"a:9092,{PASSWORD}@b:9092"),
         ("status", f"{PASSWORD}@a:9464"),
         ("kafka", "a:9092,b\u202e:9092"),
@@ -186,9 +173,7 @@ def test_a_number_at_its_bound_is_accepted(name: str, value: str) -> None:
         ("redis", f"redis://us:{PASSWORD}@b\u202e:6379/0"),
         ("redis", "localhost:6379"),
         ("redis", "http://localhost"),
-        ("group", ""),
         ("group", "a b"),
-        ("namespace", "Near"),
         ("namespace", "a{b}"),
         ("namespace", "a" * 33),
         ("topic_prefix", "a/"),
@@ -228,30 +213,19 @@ def test_s09_every_profile_but_development_refuses_to_start_without_a_key(profil
     assert load({"NEARSTREAM_PROFILE": profile, "NEARSTREAM_HASH_KEY": KEY}).profile == profile
 
 
-def test_development_needs_no_key() -> None:
+def test_a_key_is_measured_in_bytes_and_not_quoted() -> None:
+    assert refusal(hash_key=KEY[:31]) == "NEARSTREAM_HASH_KEY: expected at least 32 bytes"
+    assert load({"NEARSTREAM_HASH_KEY": "é" * 16}).hash_key == "é" * 16
     assert load({"NEARSTREAM_PROFILE": "development"}).hash_key == ""
 
 
-def test_a_short_key_is_refused_and_not_quoted() -> None:
-    text = refusal(hash_key=KEY[:31])
-    assert text == "NEARSTREAM_HASH_KEY: expected at least 32 bytes"
-
-
-def test_a_key_is_measured_in_bytes() -> None:
-    assert load({"NEARSTREAM_HASH_KEY": "é" * 16}).hash_key == "é" * 16
-
-
-def test_the_mail_profile_keeps_no_bytes_unless_told() -> None:
-    mail = {"NEARSTREAM_PROFILE": "mail", "NEARSTREAM_HASH_KEY": KEY}
-    assert load(mail).dead_letter_payload == "hash"
-    assert load({**mail, "NEARSTREAM_DEAD_LETTER_PAYLOAD": "head"}).dead_letter_payload == "head"
-    assert load({**mail, "NEARSTREAM_PROFILE": "production"}).dead_letter_payload == "full"
-
-
-def test_the_mail_profile_has_the_scheme_of_mail_unless_told() -> None:
+def test_the_mail_profile_keeps_no_bytes_and_has_the_scheme_of_mail_unless_told() -> None:
     mail = {"NEARSTREAM_PROFILE": "mail", "NEARSTREAM_HASH_KEY": KEY}
     assert load(mail).scheme == "mail"
     assert load({**mail, "NEARSTREAM_SCHEME": "compact"}).scheme == "compact"
+    assert load(mail).dead_letter_payload == "hash"
+    assert load({**mail, "NEARSTREAM_DEAD_LETTER_PAYLOAD": "head"}).dead_letter_payload == "head"
+    assert load({**mail, "NEARSTREAM_PROFILE": "production"}).dead_letter_payload == "full"
 
 
 def test_the_scheme_of_mail_is_refused_without_a_key() -> None:
@@ -304,8 +278,3 @@ def test_s17_settings_never_print_a_secret(address: str) -> None:
 )
 def test_s17_an_error_never_quotes_a_secret(redis: str) -> None:
     assert PASSWORD not in refusal(redis=redis)
-
-
-def test_an_address_without_a_secret_is_shown_as_it_is() -> None:
-    assert shown("redis", Settings().redis) == "redis://127.0.0.1:6379/0"
-    assert shown("hash_key", "") == ""

@@ -31,13 +31,9 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("short", "line 1: expected at least 16 characters"),
         (f"{ONE}\nshort *", "line 2: expected at least 16 characters"),
         (f"{ONE} Mail", "line 1: expected token, collections and rate"),
-        (f"{ONE} mail,", "line 1: expected token, collections and rate"),
         (f"{ONE} mail 0 bare", "line 1: expected a rate above 0"),
-        (f"{ONE} mail 5 bare bare", "line 1: expected"),
-        (f"{ONE} mail fast bare", "line 1: expected a rate"),
         (f"{ONE} mail 5 more", "line 1: expected"),
         (f"{ONE} mail fast", "line 1: expected a rate"),
         (f"{ONE} against=", "line 1: expected against= with at most 4"),
@@ -45,13 +41,10 @@ def test_a_line_holds_a_token_with_its_collections_and_rate() -> None:
         (f"{ONE} against=Good", "line 1: expected against= with at most 4"),
         (f"{ONE} against=a mail", "line 1: expected token"),
         ("against=good", "line 1: expected at least 16"),
-        (f"{ONE} mail -1", "line 1: expected a rate"),
         (f"{ONE} mail nan", "line 1: expected a rate"),
-        (f"{ONE} mail inf", "line 1: expected a rate"),
         ("ünicode-token-of-mail", "line 1: expected a token in ASCII"),
         (f"{ONE}\n{ONE} mail", "each once"),
         ("# no token yet\n", "expected a token, found comments"),
-        ("# one\n\n# two", "expected a token, found comments"),
         ("\n".join(f"{ONE}-{each}" for each in range(TOKENS + 1)), "at most 256 tokens"),
     ],
 )

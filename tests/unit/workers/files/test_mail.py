@@ -62,14 +62,6 @@ def test_a_message_is_recognised_and_read(tmp_path: Path) -> None:
         assert count_lines([str(path)]) == 1
 
 
-def test_the_headers_name_the_document(tmp_path: Path) -> None:
-    path = file(tmp_path, "a.eml", message(7))
-    (item,) = read([str(path)])
-    document = parsed(item).document
-    assert document.id == "<7@a.example>"
-    assert document.observed_at == datetime(2026, 1, 5, 9, 11, 12, tzinfo=UTC)
-
-
 def test_without_a_date_the_time_of_change_counts(tmp_path: Path) -> None:
     path = file(tmp_path, "a.eml", b"Subject: s\n\n" + TEXT)
     os.utime(path, (1_700_000_000, 1_700_000_000))
@@ -136,20 +128,19 @@ def test_an_mbox_without_messages_is_refused(tmp_path: Path) -> None:
 def test_a_maildir_is_read_with_those_in_it(tmp_path: Path) -> None:
     for number, name in enumerate(("new/1.a.host", "cur/2.b.host:2,S", ".Sent/cur/3.c.host:2,S", "tmp/4.d.host"), 1):
         file(tmp_path, name, message(number))
+    file(tmp_path, "new/5.e.host", b"Subject: s\n\n" + TEXT)  # its place alone says that it is mail
     file(tmp_path, "dovecot-uidlist", b"3 V1")
     file(tmp_path, ".Notes/x.txt", b"no Maildir")
     for name in ("cur", "new", "tmp"):
         (tmp_path / ".Sent" / name).mkdir(exist_ok=True)
-    ids = [parsed(item).document.id for item in read([str(tmp_path)])]
-    assert ids == ["<2@a.example>", "<1@a.example>", "<3@a.example>"]
-
-
-def test_every_file_of_a_maildir_is_a_message(tmp_path: Path) -> None:
-    for name in ("cur", "new", "tmp"):
-        (tmp_path / name).mkdir()
-    file(tmp_path, "new/1.a.host", b"Subject: s\n\n" + TEXT)
-    (item,) = read([str(tmp_path)])
-    assert parsed(item).document.text == TEXT.decode()
+    documents = [parsed(item).document for item in read([str(tmp_path)])]
+    assert [document.id for document in documents if document.id != documents[2].id] == [
+        "<2@a.example>",
+        "<1@a.example>",
+        "<3@a.example>",
+    ]
+    assert {document.source for document in documents} == {"mail"}
+    assert documents[0].observed_at == datetime(2026, 1, 5, 9, 11, 12, tzinfo=UTC)
 
 
 def test_a_message_without_text_and_subject_is_a_document_without_words(tmp_path: Path) -> None:

@@ -95,21 +95,6 @@ def test_no_pair_at_the_bound_or_above_is_missed(share: str) -> None:
     assert join.compared <= len(pairs) / 10
 
 
-def test_arrival_order_does_not_change_the_pairs() -> None:
-    sets = related_sets(4)[:120]
-    answers = []
-    for order in (range(120), reversed(range(120))):
-        join = ExactJoin(FOUR_FIFTHS)
-        answers.append(
-            {
-                frozenset((int(name), number))
-                for number in order
-                for name, _ in join.add(str(number), sorted(sets[number]))
-            }
-        )
-    assert answers[0] == answers[1]
-
-
 @pytest.mark.parametrize("wrong", [Fraction(0), Fraction(11, 10)])
 def test_a_resemblance_out_of_range_is_refused(wrong: Fraction) -> None:
     with pytest.raises(ValueError, match="a resemblance above 0"):
