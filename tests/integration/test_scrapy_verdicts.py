@@ -51,10 +51,10 @@ async def test_an_item_gets_the_verdict_about_its_page_and_a_signal_tells_it(red
         await api.admit("known", TEXTS[0])
         settings = load({"NEARSTREAM_API": api.address, "NEARSTREAM_API_SECONDS": "60"})
         page, mapping, bare = PageItem(URL, PAGE, "text/html", "2026-03-02T08:15:00Z"), dict[str, Any](), Bare(URL)
-        async with verdicts(settings, crawler) as asking:
+        async with verdicts(settings, crawler) as give:
             for item in (page, mapping, bare, Frozen()):
-                await asking.give(item, record())
-            await asking.give(mapping | {"other": 1}, record(json.dumps({"text": TEXTS[5]}).encode(), []))
+                await give(item, record())
+            await give(mapping | {"other": 1}, record(json.dumps({"text": TEXTS[5]}).encode(), []))
     assert page.nearstream is not None
     assert (page.nearstream["verdict"], page.nearstream["match"]["id"]) == ("near_duplicate", "known")
     assert mapping["nearstream"]["match"]["id"] == "known"
@@ -75,8 +75,8 @@ async def test_without_an_answer_an_item_has_no_verdict(caplog: pytest.LogCaptur
     crawler.signals.connect(hear, verdict_received)
     (port,) = free_ports(1)
     item = dict[str, Any]()
-    async with verdicts(load({"NEARSTREAM_API": f"127.0.0.1:{port}"}), crawler) as asking:
-        await asking.give(item, record())
+    async with verdicts(load({"NEARSTREAM_API": f"127.0.0.1:{port}"}), crawler) as give:
+        await give(item, record())
     assert (item, heard) == ({}, [])
     assert crawler.stats is not None
     assert crawler.stats.get_value("nearstream/degraded") == 1

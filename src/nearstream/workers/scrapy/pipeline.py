@@ -27,7 +27,7 @@ from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
 from nearstream.streams.ingest.parse import field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.warc import PERMANENT
-from nearstream.workers.http.client import ApiClient, api_client
+from nearstream.workers.http.client import api_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -52,6 +52,7 @@ CLOSED = "nearstream_cannot_send"  # why a spider is closed
 PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
 log = logging.getLogger(__name__)
 _FIELDS = frozenset(Document.__struct_fields__)
+Give = Callable[[Any, ProducerRecord], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -128,36 +129,29 @@ def _redirected(response: Response) -> str | None:
     return meta["redirect_urls"][0] if reasons and PERMANENT.issuperset(reasons) else None
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """Asks what pages are to those that the index knows, before they are sent."""
-
-    client: ApiClient  # asks the HTTP API
-    crawler: Crawler  # has the statistics and the signals
-
-    async def give(self, item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
-        """Give an item the verdict about its page, and send the signal.
-
-        Without an answer the item has none. One that has no such field, or is frozen, gets the signal alone.
-        """
-        headers = {name: (value or b"").decode("utf-8", "surrogateescape") for name, value in record.headers}
-        headers.setdefault("content-type", "application/json")
-        answer = await self.client.ask(dict[str, Any], "POST", BytesIO(record.value or b""), headers=headers)
-        count(self.crawler, "asked")
-        if answer is None:
-            count(self.crawler, "degraded")
-            return
-        with suppress(KeyError, AttributeError):  # it has no such field, or may not be changed
-            ItemAdapter(item)[FIELD] = answer
-        self.crawler.signals.send_catch_log(verdict_received, item=item, verdict=answer, spider=self.crawler.spider)
-
-
 @asynccontextmanager
-async def verdicts(settings: Settings, crawler: Crawler) -> AsyncIterator[Verdicts]:
-    """Yield what asks for verdicts, of an API that need not run yet."""
+async def verdicts(settings: Settings, crawler: Crawler) -> AsyncIterator[Give]:
+    """Yield a function that gives an item the verdict about its page, and sends the signal.
+
+    It asks an API that need not run yet. Without an answer the item has no verdict. One that has no such field, or is
+    frozen, gets the signal alone.
+    """
     asking = api_client(settings, "/v1/check", "items have no verdict", seconds=seconds_to_ask(settings, crawler))
     async with asking as client:
-        yield Verdicts(client, crawler)
+
+        async def give(item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
+            headers = {name: (value or b"").decode("utf-8", "surrogateescape") for name, value in record.headers}
+            headers.setdefault("content-type", "application/json")
+            answer = await client.ask(dict[str, Any], "POST", BytesIO(record.value or b""), headers=headers)
+            count(crawler, "asked")
+            if answer is None:
+                count(crawler, "degraded")
+                return
+            with suppress(KeyError, AttributeError):  # it has no such field, or may not be changed
+                ItemAdapter(item)[FIELD] = answer
+            crawler.signals.send_catch_log(verdict_received, item=item, verdict=answer, spider=crawler.spider)
+
+        yield give
 
 
 class NearstreamPipeline:
@@ -181,7 +175,7 @@ class NearstreamPipeline:
         self._topic = self._deployment.topic(DOCUMENTS)
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
-        self._verdicts: Verdicts | None = None
+        self._give_verdict: Give | None = None
         self._unsent = UnsentFile(Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT))
         self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
@@ -211,7 +205,7 @@ class NearstreamPipeline:
             raise CloseSpider(CLOSED) from None
         self._send = sending.send
         if self._crawler is not None and self._crawler.settings.getbool(VERDICTS_SETTING):
-            self._verdicts = await self._stack.enter_async_context(verdicts(settings, self._crawler))
+            self._give_verdict = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
     async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
         """Send an item and return it.
@@ -228,8 +222,8 @@ class NearstreamPipeline:
             count(self._crawler, "dropped")
             raise DropItem(f"no document: {error}") from None
         async with self._in_flight:
-            if self._verdicts is not None:
-                await self._verdicts.give(item, record)
+            if self._give_verdict is not None:
+                await self._give_verdict(item, record)
             await self._deliver(record, fields)
         return item
 
