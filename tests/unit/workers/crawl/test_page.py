@@ -41,6 +41,13 @@ def pages() -> Iterator[PageReader]:
     reader.close()
 
 
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[PageReader]:
+    reader = PageReader(processes=HtmlProcesses(2, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+    yield reader
+    reader.close()
+
+
 def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) -> None:
     page = pages.read(PAGE)
     assert (page.title, page.degraded) == ("A title", ())
@@ -110,8 +117,7 @@ def aside(*movers: str) -> str:
     return f"<aside>{''.join(map(COMMENT.format, movers))}</aside>"
 
 
-def test_what_is_seen_beside_the_main_content_counts() -> None:
-    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+def test_what_is_seen_beside_the_main_content_counts(keyed: PageReader) -> None:
     made = {
         "alone": SITE.format(above="", below=""),
         "menu": SITE.format(above="<nav>Home News</nav>", below=""),
@@ -122,8 +128,7 @@ def test_what_is_seen_beside_the_main_content_counts() -> None:
         "comments": SITE.format(above="", below=aside(*map("{}. It".format, range(99)))),
         "other comments": SITE.format(above="", below=aside(*map("{}. The school".format, range(99)))),
     }
-    pages = {name: reader.read(html) for name, html in made.items()}
-    reader.close()
+    pages = {name: keyed.read(html) for name, html in made.items()}
     seen = {name: page.surroundings for name, page in pages.items()}
     assert len({page.text for page in pages.values()}) == 1
     assert seen["alone"] == ""
@@ -134,26 +139,21 @@ def test_what_is_seen_beside_the_main_content_counts() -> None:
     assert len({parts["alone"], parts["comments"], parts["other comments"]}) == 3
 
 
-def test_the_label_of_the_surroundings_is_the_readers_own() -> None:
-    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
+def test_the_label_of_the_surroundings_is_the_readers_own(keyed: PageReader) -> None:
     html, forged = SITE.format(above="<nav>Home</nav>", below=""), {"surroundings": "forged"}
     full = {f"label-{number}": "x" for number in range(8)}
     labels = [
-        reader.with_text(Unsigned(Document(id="1", html=each, labels=given))).document.labels
+        keyed.with_text(Unsigned(Document(id="1", html=each, labels=given))).document.labels
         for each, given in ((html, forged), (SITE.format(above="", below=""), forged), (html, full))
     ]
-    reader.close()
     assert [label.keys() for label in labels] == [{"surroundings"}, set(), full.keys()]
     assert len(labels[0]["surroundings"]) == 32
 
 
-def test_a_page_whose_main_content_is_small_has_parts(pages: PageReader) -> None:
-    key = HashKey.public()
-    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=key)
-    found = reader.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
-    reader.close()
+def test_a_page_whose_main_content_is_small_has_parts(keyed: PageReader) -> None:
+    found = keyed.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
     assert found.unsigned.degraded == ("main_content_small",)
-    assert found.page.parts == pack_parts(("Menu of the site", "A notice"), key)
+    assert found.page.parts == pack_parts(("Menu of the site", "A notice"), HashKey.public())
 
 
 def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines() -> None:
@@ -223,13 +223,11 @@ def unsigned(number: int, **content: object) -> Unsigned:
     return Unsigned(Document(id=str(number), **content))  # type: ignore[arg-type] # any content
 
 
-def test_a_page_that_was_cut_off_has_no_parts() -> None:
+def test_a_page_that_was_cut_off_has_no_parts(keyed: PageReader) -> None:
     """Parts that are missing would look like a change."""
-    reader = PageReader(processes=HtmlProcesses(1, deadline_seconds=60, start_seconds=60), key=HashKey.public())
     whole = Unsigned(Document(id="a", html="<p>The river rose."))
-    assert reader.with_page(whole).page.parts
-    assert reader.with_page(whole._replace(degraded=("truncated",))).page.parts == b""
-    reader.close()
+    assert keyed.with_page(whole).page.parts
+    assert keyed.with_page(whole._replace(degraded=("truncated",))).page.parts == b""
 
 
 async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:

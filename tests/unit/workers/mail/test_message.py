@@ -100,9 +100,6 @@ def test_a_date_that_is_not_sane_does_not_count() -> None:
     ]:
         headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", date)
         assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED
-
-
-def test_a_date_may_be_a_day_ahead() -> None:
     headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", "Tue, 3 Mar 2026 08:00:00 -0000")
     assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED + timedelta(hours=23)
 
@@ -238,15 +235,6 @@ BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made
 }
 
 
-def test_a_subject_alone_is_no_text() -> None:
-    for body in [
-        "",
-        "Content-Type: text/html\n\n<a href='https://a.example/1'><img src='https://a.example/1.png'></a>",
-    ]:
-        mail = plain(f"{HEADERS}Subject: Re: Offer\n{body}\n\n".encode())
-        assert (mail.document.text or "").strip() == ""
-
-
 def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:
     sent = [b64encode(bytes(f"{word} and other words of a mail " * 12, "ascii")).decode() for word in ("tea", "war")]
     quoted = ["\n".join(f"> {one[at : at + 76]}" for at in range(0, len(one), 76)) for one in sent]
@@ -265,15 +253,6 @@ def test_b48_bombs_are_read_within_bounds(name: str) -> None:
     assert len((mail.document.text or "").encode()) <= TEXT_MAX_BYTES
     if degraded is not None:
         assert mail.degraded == degraded
-
-
-def test_b47_html_that_hangs_a_parser_is_stripped_of_its_tags() -> None:
-    attributes = b" ".join(b"a%d=1" % number for number in range(180_000))
-    raw = HEADERS.encode() + b"Content-Type: text/html\r\n\r\n<a " + attributes + b">x</a>" + BODY.encode()
-    with HtmlProcesses(1, deadline_seconds=0.3, start_seconds=60) as html:
-        mail = read_message(raw, RECEIVED, KEY, html)
-    assert mail.degraded == ("extraction_fallback",)
-    assert (mail.document.text or "").split() == ["x", *BODY.split()]
 
 
 WORDS = "We can meet on Tuesday at ten o'clock, in the small room on the second floor.\n"
