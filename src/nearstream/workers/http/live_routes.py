@@ -19,7 +19,7 @@ from nearstream.streams.store.limits import IndexLostError, IndexUnavailableErro
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
-from nearstream.workers.http.live.feed import Entry, Feed, Ring
+from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
@@ -203,7 +203,11 @@ async def _stream(request: web.Request, ring: Ring, wanted: frozenset[str], numb
             if missed:
                 SSE_DROPPED.inc(missed)
                 await _write(response, b'event: missed\ndata: {"events":%d}\n\n' % missed)
-            sent = b"".join(_form(entry) for entry in entries if not wanted or entry.collection in wanted)
+            sent = b"".join(
+                b"id: %b\ndata: %b\n\n" % (entry.event_id.encode(), entry.data)
+                for entry in entries
+                if not wanted or entry.collection in wanted
+            )
             if sent:
                 await _write(response, sent)
             number = entries[-1].number if entries else ring.last
@@ -228,10 +232,6 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
     """Write, and wait until the reader has taken most of it."""
     async with asyncio.timeout(_STUCK_SECONDS):
         await response.write(data)
-
-
-def _form(entry: Entry) -> bytes:
-    return b"id: " + entry.event_id.encode() + b"\ndata: " + entry.data + b"\n\n"
 
 
 async def _end_streams(feed: Feed, readers: set[asyncio.Task[object]], _: web.Application) -> None:

@@ -164,11 +164,9 @@ class Access:
 
     def require(self, collection: str, against: Collection[str] = ()) -> None:
         """Refuse a request that may not name a collection, or others to compare with."""
-        if self.collections and not (collection in self.collections and self._may_see(against)):
+        may_see = self.collections | self.against
+        if self.collections and not (collection in self.collections and may_see.issuperset(against)):
             raise RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
-
-    def _may_see(self, against: Collection[str]) -> bool:
-        return (self.collections | self.against).issuperset(against)
 
 
 @dataclass

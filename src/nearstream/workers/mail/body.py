@@ -86,7 +86,7 @@ class _Reading:
         if kind == "multipart/alternative":
             return self._best(part.parts)
         if part.parts:
-            return self._joined(part.parts)
+            return "\n".join(text for inner in part.parts if (text := self.read(inner)))
         if not _is_text(part):
             self.unread.append(part)
             return ""
@@ -113,9 +113,6 @@ class _Reading:
         self.degraded |= {CHARSET_REPLACED} if is_replaced else set()
         self.degraded |= {EXTRACTION_FALLBACK} if is_stripped else set()
         return self._taken(text)
-
-    def _joined(self, parts: Sequence[Part]) -> str:
-        return "\n".join(text for part in parts if (text := self.read(part)))
 
     def _best(self, parts: Sequence[Part]) -> str:
         """Return the text of the last alternative that has one."""

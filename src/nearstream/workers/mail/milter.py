@@ -179,10 +179,6 @@ class Milter:
                 message.clear()
         return b"" if command in packets.SILENT else packets.packet(packets.CONTINUE)
 
-    async def _asked(self, message: Message) -> Answer | None:
-        with MILTER_SECONDS.time():
-            return await self.ask(message.content)
-
     async def _verdict(self, message: Message) -> bytes:
         """Return the changes of a whole message: delete headers of our name that it came with, and add ours."""
         try:
@@ -193,7 +189,10 @@ class Milter:
             numbered = reversed(list(enumerate(message.forged, 1)))
             changes = [packets.deleted(name, number) for number, name in numbered]
             message.content.seek(0)
-            answer = await self._asked(message) if message.is_whole else None
+            answer = None
+            if message.is_whole:
+                with MILTER_SECONDS.time():
+                    answer = await self.ask(message.content)
             MILTER_MESSAGES.labels(_outcome(message, answer)).inc()
             if answer is not None:
                 changes.append(packets.added(HEADER, header_value(answer)))

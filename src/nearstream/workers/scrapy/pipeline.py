@@ -55,25 +55,14 @@ _FIELDS = frozenset(Document.__struct_fields__)
 Give = Callable[[Any, ProducerRecord], Awaitable[None]]
 
 
-@dataclass(frozen=True)
-class UnsentFile:
-    """A file with one document as JSON on each line."""
-
-    path: Path  # Its path. It is made with the first page.
-    max_bytes: int = FILE_MAX_BYTES  # the most bytes that it may have
-
-    def add(self, fields: dict[str, Any]) -> bool:
-        """Add the fields of a document. Return whether there was room for it.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        line = msgspec.json.encode(fields) + b"\n"
-        with self.path.open("ab") as file:
-            if file.tell() + len(line) > self.max_bytes:
-                return False
-            file.write(line)
-        return True
+def add_unsent(path: Path, fields: dict[str, Any], max_bytes: int = FILE_MAX_BYTES) -> bool:
+    """Add a document as a line of JSON to a file, which the first one makes. Return whether there was room for it."""
+    line = msgspec.json.encode(fields) + b"\n"
+    with path.open("ab") as file:
+        if file.tell() + len(line) > max_bytes:
+            return False
+        file.write(line)
+    return True
 
 
 @dataclass
@@ -176,7 +165,7 @@ class NearstreamPipeline:
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
         self._give_verdict: Give | None = None
-        self._unsent = UnsentFile(Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT))
+        self._unsent = Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT)
         self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
 
@@ -238,7 +227,7 @@ class NearstreamPipeline:
                 await self._send([record])
             except (KafkaUnreachableError, SettingsError) as error:
                 if time.monotonic() >= self._sends_at:
-                    log.warning("pages are written to %s until Kafka takes them: %s", self._unsent.path, error)
+                    log.warning("pages are written to %s until Kafka takes them: %s", self._unsent, error)
                 self._sends_at = time.monotonic() + PAUSE_SECONDS
             else:
                 count(self._crawler, "sent")
@@ -248,12 +237,12 @@ class NearstreamPipeline:
 
     def _set_aside(self, fields: dict[str, Any]) -> None:
         try:
-            is_written, why = self._unsent.add(fields), "it is full"
+            is_written, why = add_unsent(self._unsent, fields), "it is full"
         except OSError as error:
             is_written, why = False, error.strerror or str(error)
         count(self._crawler, "unsent" if is_written else "lost")
         if not is_written:
-            log.error("the spider is closed, because a page is lost: %s: %s", self._unsent.path, why)
+            log.error("the spider is closed, because a page is lost: %s: %s", self._unsent, why)
             self._close()
 
     def _close(self) -> None:

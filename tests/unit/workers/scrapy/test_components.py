@@ -25,7 +25,7 @@ from nearstream.workers.files.source import Item, read
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.scrapy.addon import NearstreamAddon
 from nearstream.workers.scrapy.environment import keep_client_out_of_log, settings_of
-from nearstream.workers.scrapy.pipeline import NearstreamPipeline, UnsentFile, is_page, page_item
+from nearstream.workers.scrapy.pipeline import NearstreamPipeline, add_unsent, is_page, page_item
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
 
 NOW = datetime.now(UTC)
@@ -263,7 +263,7 @@ async def test_a_page_that_finds_no_room_in_the_file_is_counted_as_lost(
     assert made.stats is not None
     assert made.stats.get_value("nearstream/lost") == 1
     assert "a page is lost" in caplog.text
-    assert not UnsentFile(tmp_path / "unsent.jsonl", 10).add({"text": "one"})
+    assert not add_unsent(tmp_path / "unsent.jsonl", {"text": "one"}, 10)
 
 
 class Recorded:

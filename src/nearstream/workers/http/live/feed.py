@@ -282,7 +282,8 @@ class Feed:
     def verdict(self, collection: str, name: str) -> DocumentVerdict | None:
         """Return the last verdict on a document, None if it is not in the ring."""
         begin = b'{"type":"verdict","id":' + msgspec.json.encode(name) + b","
-        found = next((entry for entry in self.ring.newest() if _is_of(entry, collection, begin)), None)
+        own = (entry for entry in self.ring.newest() if entry.collection == collection)
+        found = next((entry for entry in own if entry.data.startswith(begin)), None)
         return msgspec.json.decode(found.data, type=DocumentVerdict) if found else None
 
     def _new_text(self, collection: str, now_ms: int) -> tuple[LiveNewText, ...]:
@@ -303,10 +304,6 @@ class Feed:
             self._rates[collection] = Rates()
         own = self._rates.get(collection)
         return [self._rates[""]] if own is None else [self._rates[""], own]
-
-
-def _is_of(entry: Entry, collection: str, begin: bytes) -> bool:
-    return entry.collection == collection and entry.data.startswith(begin)
 
 
 def _worker(state: WorkerState) -> LiveWorker:
