@@ -122,10 +122,6 @@ def joined(verdict: DocumentVerdict, record_ms: int) -> Arrival | None:
     A document that is dated later than its record counts at the time of the record, so that a wrong clock of a producer
     does not move the window into the future.
 
-    Args:
-        verdict: A verdict.
-        record_ms: Timestamp of its record.
-
     Returns:
         None if the document is the first of its family, or was a member before.
     """

@@ -44,13 +44,7 @@ def told(follower: PageState, canonical: Standing, cause: Cause) -> PageState:
 
 
 def taken_over(state: PageState, by: PageState, cause: Cause) -> PageState:
-    """Return the state of a canonical page after a better one with its content has arrived.
-
-    Args:
-        state: Of the page before.
-        by: Of the better page.
-        cause: The verdict about that page.
-    """
+    """Return the state of a canonical page after a better one with its content has arrived."""
     kept = state.decision.until if state.decision.action == "keep" else cause.at
     until = min(max(later(cause.at, SHORTEST_SECONDS), kept), later(cause.at, SKIP_SECONDS))
     fields: dict[str, Any] = {"action": "skip", "because": "copy", "canonical": own_document(by), "until": until}
@@ -63,11 +57,6 @@ def expected(ref: DocumentRef, by: PageState, cause: Cause) -> PageState:
     """Return the state of a page that a better one takes over before its own verdict is read.
 
     The verdict about this fetch of the page then changes nothing.
-
-    Args:
-        ref: The page.
-        by: Of the better page.
-        cause: The verdict about that page.
     """
     decision = with_fields(
         by.decision,
@@ -84,13 +73,7 @@ def expected(ref: DocumentRef, by: PageState, cause: Cause) -> PageState:
 
 
 def found_out(state: PageState, family: str, cause: Cause) -> PageState:
-    """Return the state of a page whose text is now known as an error text.
-
-    Args:
-        state: The state before.
-        family: The family of that text.
-        cause: The verdict that showed it.
-    """
+    """Return the state of a page whose text is now known as an error text."""
     if state.family != family:
         return state
     if state.is_error_page:

@@ -37,10 +37,6 @@ class Part(NamedTuple):
 def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:
     """Return the hashes of the parts of a page, 9 bytes each, in order.
 
-    Args:
-        texts: The parts.
-        key: The key of the hashes.
-
     Returns:
         Nothing for a page of too many parts.
     """

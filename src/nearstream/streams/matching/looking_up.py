@@ -193,13 +193,6 @@ def newcomers(
     """Return a newcomer to the own collection, then one to each reference.
 
     Of these its text alone is asked about, not its id and lineage.
-
-    Args:
-        signature: Its signature.
-        scheme: The scheme.
-        key: The key of the scheme.
-        thresholds: Thresholds of the rules.
-        against: Further references.
     """
     # No document has an empty id, so this one is a state of none.
     of_text = with_fields(signature, id="", lineage=None)

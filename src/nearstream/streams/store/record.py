@@ -189,14 +189,7 @@ def signature_of(document: Comparable) -> Signature:
 
 
 def unpack_record(packed: bytes, scheme: str, version: bytes, observed_at_ms: int) -> Recorded:
-    """Return the document that `pack_signature` packed.
-
-    Args:
-        packed: The record.
-        scheme: The scheme of the index.
-        version: The version.
-        observed_at_ms: When the document was observed.
-    """
+    """Return the document that `pack_signature` packed."""
     own_id, identity, text_at = _unpack_identity(packed)
     return Recorded(own_id, packed, text_at, identity, scheme, version, observed_at_ms)
 

@@ -140,10 +140,6 @@ class DeadLetterWindow:
     def exceeded_limit(self, records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> str:
         """Add a batch and describe the limit that it exceeds.
 
-        Args:
-            records: The batch.
-            outgoing: What was decided for it.
-
         Returns:
             The limit, with the dead letters of the batch by reason. Empty: no limit is exceeded.
         """

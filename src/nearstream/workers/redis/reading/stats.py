@@ -74,10 +74,6 @@ async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, .
 
     The numbers about chunks and memory are estimates. The documents are counted exactly where there are few. Where
     there are many, the share of those that have expired or were removed is estimated.
-
-    Args:
-        index: The index.
-        keys: Samples of its keys.
     """
     return tuple([await _facts_of_slot(index, slot, keys) for slot in range(index.layout.shape.slots)])
 
@@ -124,14 +120,7 @@ async def _chunk_facts(index: RedisIndex, kind: KeyKind, sample: KeySample) -> C
 
 
 async def _documents(index: RedisIndex, slot: int, sample: KeySample, now_ms: int) -> tuple[int, int | None]:
-    """Return the count of documents that can be found, and when the oldest of them was observed.
-
-    Args:
-        index: The index.
-        slot: The slot.
-        sample: Chunks of the registry.
-        now_ms: The time of the slot.
-    """
+    """Return the count of documents that can be found, and when the oldest of them was observed."""
     sizes = await lengths_of(index.client, sample.keys)
     read = max(_READ // index.layout.shape.slots, _LEAST_READ)
     found = await pipelined(index.client, [("HGETALL", key) for key in sample.keys[:read]])
@@ -226,12 +215,7 @@ class Totals:
 
 
 async def totals(index: RedisIndex, keys: KeySamples) -> Totals:
-    """Return the facts about all slots and their servers.
-
-    Args:
-        index: The index.
-        keys: Samples of its keys.
-    """
+    """Return the facts about all slots and their servers."""
     families = copies = 0
     for sample in (keys[slot, KeyKind.STATES] for slot in range(index.layout.shape.slots)):
         sizes = [facts.size for facts in await families_in(index, sample.keys)]
