@@ -20,13 +20,13 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import escaped, print_message, print_report, row
+from nearstream.workers.operations.terminal import escaped, print_report, row
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
     from nearstream.workers.operations.audit.precision import FieldPrecision, Mean, Precision
     from nearstream.workers.operations.audit.recall import Recall
-    from nearstream.workers.operations.audit.window import Window, WindowTooLargeError
+    from nearstream.workers.operations.audit.window import Window
 
 _DAY_MS = 86_400_000
 _FIELD_NAMES = {"hours_apart": "hours apart", "other_host": "other host"}
@@ -61,13 +61,9 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the similar pairs of a window was found."""
     from nearstream.workers.operations.audit.recall import audit_recall
-    from nearstream.workers.operations.audit.window import WindowTooLargeError
 
     resemblance = Fraction(str(options.resemblance))
-    try:
-        recall = asyncio.run(audit_recall(_window(settings, options), resemblance, options.one_in))
-    except WindowTooLargeError as error:
-        return _refuse(error)
+    recall = asyncio.run(audit_recall(_window(settings, options), resemblance, options.one_in))
     if options.metrics:
         from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
 
@@ -81,12 +77,8 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
 def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the pairs that were found in a window belong together."""
     from nearstream.workers.operations.audit.precision import audit_precision
-    from nearstream.workers.operations.audit.window import WindowTooLargeError
 
-    try:
-        precision = asyncio.run(audit_precision(_window(settings, options)))
-    except WindowTooLargeError as error:
-        return _refuse(error)
+    precision = asyncio.run(audit_precision(_window(settings, options)))
     print_report(precision, precision_lines(precision), is_json=options.json)
     return Exit.OK
 
@@ -96,11 +88,6 @@ def _window(settings: Settings, options: argparse.Namespace) -> "Window":
 
     since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
     return Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
-
-
-def _refuse(error: "WindowTooLargeError") -> Exit:
-    print_message(f"nearstream: {error}")
-    return Exit.USAGE
 
 
 def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:

@@ -275,14 +275,10 @@ def replay(settings: Settings, options: argparse.Namespace) -> Exit:
 def skip(settings: Settings, options: argparse.Namespace) -> Exit:
     """Skip one record that crashes the workers."""
     from nearstream.workers.kafka.client import TopicPartition
-    from nearstream.workers.operations.skip import NotSkippedError, skip_record
+    from nearstream.workers.operations.skip import skip_record
     from nearstream.workers.pipeline.deployment import Deployment
 
     tp = TopicPartition(options.topic, options.partition)
-    try:
-        asyncio.run(skip_record(Deployment.of(settings), tp, options.offset, options.timeout))
-    except NotSkippedError as error:
-        print_message(f"nearstream: {error}")
-        return Exit.NO
+    asyncio.run(skip_record(Deployment.of(settings), tp, options.offset, options.timeout))
     print_message(f"skipped {options.offset}")
     return Exit.OK

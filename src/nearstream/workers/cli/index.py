@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the schemes of the namespace with the state of each index."""
-    asyncio.run(_show_schemes(_address(settings), options))
+    asyncio.run(_show_schemes(Deployment.of(settings).index_address(), options))
     return Exit.OK
 
 
@@ -55,7 +55,7 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """Make another scheme the active one."""
     from nearstream.workers.redis.index.schemes import SchemeRefusedError, switch_scheme
 
-    address = _address(settings)
+    address = Deployment.of(settings).index_address()
 
     async def switch() -> None:
         target = await _address_of_scheme(address, options.scheme or address.scheme, options.timeout)
@@ -65,7 +65,8 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
         await switch_scheme(target)
         await _show_schemes(address, options)
 
-    return _change_scheme(switch)
+    asyncio.run(switch())
+    return Exit.OK
 
 
 def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -95,30 +96,8 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
             await claim_deployment(deployment, "sign", options.timeout)
             print_line(f"{deployment.topic(SIGNATURES)} has the scheme {address.scheme} now")
 
-    return _change_scheme(drop)
-
-
-def _change_scheme(change: Callable[[], Coroutine[None, None, None]]) -> Exit:
-    from nearstream.workers.redis.index.schemes import SchemeRefusedError
-
-    try:
-        asyncio.run(change())
-    except SchemeRefusedError as error:
-        return _refused(error)
+    asyncio.run(drop())
     return Exit.OK
-
-
-def _refused(error: Exception) -> Exit:
-    print_message(f"nearstream: {error}")
-    return Exit.NO
-
-
-def _address(settings: Settings) -> IndexAddress:
-    return Deployment.of(settings).index_address()
-
-
-def _beside(address: IndexAddress) -> IndexAddress:
-    return replace(address, beside=True)
 
 
 async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: float) -> IndexAddress:
@@ -135,7 +114,7 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
         existing = f"has {', '.join(keys)}" if keys else "has no index"
         remedy = "; build it with `nearstream index build`" if scheme == address.scheme else ""
         raise SchemeRefusedError(f"no scheme {escaped(scheme)}: the namespace {address.namespace} {existing}{remedy}")
-    return replace(_beside(address), scheme=scheme, key_fingerprint=keys[scheme])
+    return replace(address, beside=True, scheme=scheme, key_fingerprint=keys[scheme])
 
 
 async def _index_state(address: IndexAddress) -> str:
@@ -162,7 +141,8 @@ async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> N
     if known and not options.json:
         print_line(f"{'scheme':<36}  {'state':<8}  {'index':<10}  since")
     for each in known:
-        state = await _index_state(replace(_beside(address), scheme=each.name, key_fingerprint=each.key_fingerprint))
+        own = replace(address, beside=True, scheme=each.name, key_fingerprint=each.key_fingerprint)
+        state = await _index_state(own)
         is_ours = each.name == address.scheme
         since = f"{utc_time(each.created_ms)}{'  (these settings)' if is_ours else ''}"
         line = f"{each.name:<36}  {each.state:<8}  {state:<10}  {since}"
@@ -203,15 +183,11 @@ def build_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def _rebuild(deployment: Deployment, options: argparse.Namespace, address: IndexAddress) -> Exit:
     from nearstream.workers.operations.rebuild import rebuild
-    from nearstream.workers.redis.store.lease import RebuildRefusedError
 
     try:
         rebuilt = asyncio.run(_interruptible(rebuild(deployment, address, options.timeout, quiet=options.quiet)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    except RebuildRefusedError as error:
-        print_message(f"nearstream: {error}")
-        return Exit.NO
     labels = f", labels {rebuilt.labels}" if rebuilt.labels else ""
     print_line(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}{labels}")
     if rebuilt.skipped and not rebuilt.admitted:

@@ -20,7 +20,7 @@ import msgspec
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.parser import FIRST_STEPS, create_parser
-from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.terminal import print_message
 
@@ -93,6 +93,8 @@ def _exit_code(error: Exception) -> Exit | None:
     """Return the exit code for an expected error, None for a bug."""
     if isinstance(error, SettingsError):
         return Exit.MISCONFIGURED
+    if isinstance(error, RefusalError):
+        return error.exit_code
     if isinstance(error, ConnectionError | TimeoutError):
         return Exit.UNREACHABLE
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""Exit codes of all commands."""
+"""Exit codes of all commands, and the error that chooses one."""
 
 from enum import IntEnum
 
@@ -14,3 +14,9 @@ class Exit(IntEnum):
     UNWRITABLE = 74
     MISCONFIGURED = 78
     INTERRUPTED = 130
+
+
+class RefusalError(Exception):
+    """What a command was asked for is refused. The message is its answer."""
+
+    exit_code = Exit.NO

@@ -4,6 +4,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.store.store import Position
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (
     SESSION_SECONDS,
@@ -20,7 +21,7 @@ from nearstream.workers.redis.index.index import RedisIndex
 DETAIL = "passed over by hand"
 
 
-class NotSkippedError(Exception):
+class NotSkippedError(RefusalError):
     """The record was not skipped, because it is not there, or other records would be lost."""
 
 

@@ -13,6 +13,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.signing.signer import Unsigned
+from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -26,8 +27,10 @@ from nearstream.workers.pipeline.signature_records import arrival_of
 Place = tuple[int, int]  # partition and offset on `documents`
 
 
-class WindowTooLargeError(Exception):
+class WindowTooLargeError(RefusalError):
     """A window holds more than an audit can keep in memory."""
+
+    exit_code = Exit.USAGE
 
 
 @dataclass(frozen=True)

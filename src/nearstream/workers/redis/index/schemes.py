@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from nearstream.streams.store.limits import IndexLostError
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, open_client
@@ -15,7 +16,7 @@ ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
 _PAGE = 1_000
 
 
-class SchemeRefusedError(Exception):
+class SchemeRefusedError(RefusalError):
     """The state of the schemes does not permit a change. The message says what to do."""
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.client import Client, ask, keys_of
 from nearstream.workers.redis.server.layout import LEASE_BYTES, KeyKind, StoreLayout
@@ -12,7 +13,7 @@ from nearstream.workers.redis.store.opening import as_stored, name_of, packed_la
 _UNLINKED = 500  # keys in one command
 
 
-class RebuildRefusedError(Exception):
+class RebuildRefusedError(RefusalError):
     """The index holds documents, or another rebuild is running."""
 
 
