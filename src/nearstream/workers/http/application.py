@@ -21,7 +21,6 @@ from nearstream.workers.config.tokens import parse_tokens
 from nearstream.workers.http.openapi import OPEN_PATHS, ROUTES
 from nearstream.workers.http.requests import (
     ACCESS,
-    ASKS_TOKEN,
     BODIES,
     HEADER_BYTES,
     HEADERS,
@@ -147,7 +146,6 @@ def application(tokens: str) -> web.Application:
     known = parse_tokens(tokens)
     guard = _authorization(Gate(known)) if known else _own_names
     app = web.Application(middlewares=[_refusals, guard])
-    app[ASKS_TOKEN] = bool(known)
     app[BODIES] = Memory()
     return app
 

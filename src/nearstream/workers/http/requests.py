@@ -41,7 +41,6 @@ BODY_SECONDS = 10.0
 SHORT_BYTES = 64 * 1024  # of a body that large ones do not shut out
 FOR_SHORT_BYTES = 16 * 1024 * 1024  # of the memory of all bodies, which is left to short ones
 _BURST_SECONDS = 1.0  # a token that was not used for this long may ask for as many requests at once
-ASKS_TOKEN = web.AppKey("asks_token", bool)  # whether an application asks for tokens
 BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
 HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
 IN_USE: web.RequestKey[asyncio.Future[Any]] = web.RequestKey("in_use")  # what needs the body after the answer
