@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from scrapy.crawler import Crawler
@@ -16,9 +15,8 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy import skipping
 from nearstream.workers.scrapy.signals import page_skipped
 from nearstream.workers.scrapy.skipping import AT_ONCE, NearstreamDownloaderMiddleware
-from tests.devstack.redis import redis_server
-from tests.devstack.server import free_ports, running
-from tests.support.api import HASTY_SECONDS, served
+from tests.devstack.server import free_ports
+from tests.support.api import served
 from tests.support.decisions import decision, write
 from tests.support.deployment import until
 
@@ -102,20 +100,6 @@ async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str
     with pytest.raises(SettingsError, match="NEARSTREAM_API_TOKEN: expected the one token"):
         async with crawling(NEARSTREAM_API_TOKEN=f"{TOKEN}\n{TOKEN}2"):
             pass
-
-
-async def test_every_page_is_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
-    with running(redis_server(tmp_path)) as redis:
-        async with (
-            served(f"redis://{redis.address}/0", api_seconds=str(HASTY_SECONDS)) as api,
-            crawling(NEARSTREAM_API=api.address) as (middleware, _),
-        ):
-            await write(api, decision(URL, "skip", 1))
-            await until_ignored(middleware, URL)
-            redis.pause()
-            assert not await is_ignored(middleware, Request(URL))
-            redis.resume()
-            await until_ignored(middleware, URL)
 
 
 async def test_without_an_api_every_page_is_fetched_and_the_log_says_so_once(
