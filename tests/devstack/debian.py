@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from tests.devstack.cache import cache_folder, cached
-from tests.devstack.server import StackUnavailableError, end_with_parent, say
+from tests.devstack.server import StackUnavailableError, run_to_end, say
 
 DOWNLOAD_SECONDS = 240.0
 _LISTS_SECONDS = 3_600.0
@@ -258,31 +258,8 @@ def _unpack(package: str, tree: Path) -> None:
 
 
 def _run(command: Sequence[str], more: dict[str, str] | None = None) -> str:
-    """Run a command to its end and return what it printed.
-
-    Raises:
-        StackUnavailableError: It failed, or took too long.
-    """
     environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"} | (more or {})
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=DOWNLOAD_SECONDS,
-            env=environment,
-            preexec_fn=end_with_parent(),
-        )
-    except subprocess.TimeoutExpired:
-        raise StackUnavailableError(f"{command[0]} did not end within {DOWNLOAD_SECONDS:g} s") from None
-    if done.returncode != 0:
-        raise StackUnavailableError(
-            f"{command[0]} failed with exit code {done.returncode}: {done.stdout[-800:].strip()}"
-        )
-    return done.stdout
+    return run_to_end(command, purpose=command[0], seconds=DOWNLOAD_SECONDS, environment=environment)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,21 +87,28 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def run_to_end(command: Sequence[str], *, purpose: str) -> str:
+def run_to_end(
+    command: Sequence[str], *, purpose: str, seconds: float | None = None, environment: Mapping[str, str] | None = None
+) -> str:
     """Run a command and return its output.
 
     Raises:
-        StackUnavailableError: it failed. The message contains the end of its output.
+        StackUnavailableError: it failed, or took longer than `seconds`. The message contains the end of its output.
     """
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        preexec_fn=end_with_parent(),
-    )
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env=environment,
+            preexec_fn=end_with_parent(),
+        )
+    except subprocess.TimeoutExpired:
+        raise StackUnavailableError(f"{purpose} did not end within {seconds:g} s") from None
     if done.returncode != 0:
         raise StackUnavailableError(f"{purpose} failed with exit code {done.returncode}: {done.stdout[-800:].strip()}")
     return done.stdout
