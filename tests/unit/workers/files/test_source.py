@@ -349,18 +349,12 @@ ARRAY = b"[\n" + b",\n".join(ROWS) + b"\n]\n"
 
 
 def test_a_json_array_holds_documents(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.json", b"[\n{},{\n},\n{}]")
+    places = [item.source.removeprefix(str(path)) for item in read([str(path)])]
+    assert places == [":2 (document 1)", ":2 (document 2)", ":4 (document 3)"]
     for content in (ARRAY, b" \r\n[ " + b",".join(ROWS) + b"]", b"\xef\xbb\xbf" + ARRAY):
         for name in ("a.json", "a.jsonl", "a.ndjson", "a", "a.txt", "a.JSON"):
             assert values(file(tmp_path, name, content)) == ROWS
-
-
-def test_documents_of_an_array_are_named_by_line_and_number(tmp_path: Path) -> None:
-    path = file(tmp_path, "a.json", b"[\n{},{\n},\n{}]")
-    assert [item.source for item in read([str(path)])] == [
-        f"{path}:2 (document 1)",
-        f"{path}:2 (document 2)",
-        f"{path}:4 (document 3)",
-    ]
 
 
 def test_brackets_and_escapes_within_texts_do_not_split_an_array(tmp_path: Path) -> None:
@@ -475,7 +469,7 @@ def test_a_line_with_a_nul_byte_does_not_affect_the_others(tmp_path: Path) -> No
     assert values(file(tmp_path, "a.jsonl", content)) == [ROWS[0], bytes(4096), ROWS[1]]
 
 
-def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path) -> None:
+def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in (
         ("a.html", b"text"),
         ("a.HTM", b"text in \xfcmlauts"),
@@ -489,15 +483,12 @@ def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path) -> None:
         document = received(item).document
         assert (document.id, document.raw, document.content_type) == (str(path), content, "text/html")
         assert count_lines([str(path)]) == 1
-
-
-def test_a_page_on_standard_input_has_no_path_as_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with file(tmp_path, "a", b"<!doctype html><p>text").open() as stream:
+    with file(tmp_path, "given", b"<!doctype html><p>text").open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
-        (item,) = read(["-"])
+        (item,) = read([STDIN])
     document = received(item).document
     assert document.raw == b"<!doctype html><p>text"
-    assert document.id
+    assert document.id  # made of the text, as standard input has no path
     assert "-" not in document.id
 
 
