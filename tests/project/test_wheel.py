@@ -21,13 +21,13 @@ from nearstream import *
 assert set(nearstream.__all__) <= globals().keys()
 print(nearstream.__file__)
 """
-# The rest needs the extras `crawl`, `mcp` and `scrapy`.
+# The rest needs the extras `crawl` and `scrapy`.
 IMPORT_ALL = """
 import importlib, pkgutil
 import nearstream
 names = [module.name for module in pkgutil.walk_packages(nearstream.__path__, "nearstream.")]
 for name in names:
-    if ".scrapy" not in name and not name.endswith(("__main__", ".agent_tools", ".crawl.html_child")):
+    if ".scrapy" not in name and not name.endswith(("__main__", ".crawl.html_child")):
         importlib.import_module(name)
 print(len(names))
 """
