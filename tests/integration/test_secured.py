@@ -292,16 +292,10 @@ async def test_what_kafka_does_not_accept_is_named(secured: Secured, changed: di
             pass
 
 
-@pytest.mark.parametrize("given", [{"kafka_security": ""}, {"kafka": "plain"}])
-async def test_another_protocol_than_the_brokers_is_a_guess_that_is_told(
-    secured: Secured, given: dict[str, str]
-) -> None:
-    if "kafka" in given:
-        changed = {"kafka": secured.kafka.server.address}
-    else:
-        changed = {**given, "kafka_username": "", "kafka_password": ""}
-        if not given["kafka_security"]:
-            changed["kafka_ca_path"] = ""
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_another_protocol_than_the_brokers_is_a_guess_that_is_told(secured: Secured, is_plain: bool) -> None:
+    unset = dict.fromkeys(("kafka_security", "kafka_username", "kafka_password", "kafka_ca_path"), "")
+    changed = {"kafka": secured.kafka.server.address} if is_plain else unset
     with pytest.raises(kafka_errors.KafkaUnreachableError, match=r"is NEARSTREAM_KAFKA_SECURITY=[A-Z_]+ right\?"):
         async with kafka_client.admin(secured.deployment("nearstream", **changed).settings, 0.6):
             pass
