@@ -563,6 +563,15 @@ def test_of_a_compressed_warc_file_that_is_cut_off_all_whole_records_are_read(tm
                     )
 
 
+def test_what_precedes_the_damaged_member_of_a_warc_file_is_read(tmp_path: Path) -> None:
+    members = [bytearray(gz(record)) for record in crawled(30)]
+    members[20][100:110] = b"0" * 10
+    *items, refused = read([str(file(tmp_path, "a.warc.gz", b"".join(members)))])
+    assert isinstance(refused, Refused)
+    assert "damaged" in refused.reason
+    assert sum(isinstance(item, Item) for item in items) == 20
+
+
 def dictionary() -> zstd.ZstdDict:
     return zstd.train_dict(crawled(40), 16 * 1024)
 

@@ -82,6 +82,21 @@ async def test_work_that_fails_or_is_cancelled_passes_its_turn_on() -> None:
     await work.end("b")
 
 
+async def test_nothing_is_kept_of_those_who_gave_up_while_newer_ones_come() -> None:
+    turns = Turns(1)
+    work = _Work(turns)
+    await work.start("first")
+    for number in range(20):
+        await work.start(f"old {number}", f"new {number}")
+        work.tasks[f"old {number}"].cancel()
+        await _settled()
+        assert len(turns._waiting) == number + 1
+    for task in work.tasks.values():
+        task.cancel()
+    await _settled()
+    assert turns._waiting == []
+
+
 class Body:
     """Something that a weak reference may name."""
 

@@ -244,6 +244,11 @@ def test_texts_that_nobody_reads_make_no_two_mails_equal() -> None:
     assert first.document.text == plain(f"{HEADERS}\n{quoted[0]}\n".encode()).document.text
 
 
+def test_links_and_pictures_alone_are_no_text() -> None:
+    content = "Content-Type: text/html\n\n<a href='https://a.example/1'><img src='https://a.example/1.png'></a>"
+    assert not (plain(f"{HEADERS}Subject: Re: Offer\n{content}\n\n".encode()).document.text or "").strip()
+
+
 @pytest.mark.parametrize("name", BOMBS)
 def test_b48_bombs_are_read_within_bounds(name: str) -> None:
     make, degraded = BOMBS[name]
