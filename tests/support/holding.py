@@ -9,6 +9,7 @@ from contextlib import contextmanager
 _SWITCH_SECONDS = 0.0005
 _LOOK_SECONDS = 0.002  # to look more often takes as much time as some of the work
 _TRIES = 6
+_USUAL_SECONDS = 0.015  # that the loop of `_slowness` takes on the machines whose figures bounds are made from
 
 
 @contextmanager
@@ -23,20 +24,30 @@ def quick_switches() -> Iterator[None]:
 
 
 def longest_hold(work: Callable[[], object], enough_seconds: float) -> float:
-    """Return the longest time, in seconds of its CPU, in which work held the interpreter.
+    """Return the longest time, in seconds of a usual CPU, in which work held the interpreter.
 
-    Time of the CPU is counted, because a busy machine may keep this thread from running for longer. The machine may
-    also run the work and not the thread that watches it, so work that seems to hold for too long is done again.
+    Time of the CPU is counted, because a busy machine may keep this thread from running for longer. A CPU that shares
+    its core with other work is slower, so the time is divided by how much slower than usual a loop is just then. The
+    machine may also run the work and not the thread that watches it, so work that seems to hold for too long is done
+    again.
 
     Args:
         work: What is done, up to six times.
         enough_seconds: A hold of so many seconds is good, and is not measured again.
     """
-    longest = _longest_hold(work)
+    longest = _longest_hold(work) / _slowness()
     for _ in range(_TRIES - 1):
         if longest > enough_seconds:
-            longest = min(longest, _longest_hold(work))
+            longest = min(longest, _longest_hold(work) / _slowness())
     return longest
+
+
+def _slowness() -> float:
+    """Return how many times as long as usual this machine takes now for a loop, at least 1."""
+    began, number = time.thread_time(), 0
+    for each in range(200_000):
+        number ^= each * each
+    return max(1.0, (time.thread_time() - began) / _USUAL_SECONDS)
 
 
 def _longest_hold(work: Callable[[], object]) -> float:
