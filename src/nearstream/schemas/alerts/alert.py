@@ -68,16 +68,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
 
 
 def alert_id(collection: str, name: str, subject: str, state: str, since_ms: int, scheme: str) -> str:
-    """Return the deterministic id of an alert, 32 hex characters.
-
-    Args:
-        collection: The tenant, `*` for all.
-        name: Name of the alert.
-        subject: What it is about.
-        state: `firing` or `resolved`.
-        since_ms: When the count went above the limit, in milliseconds since 1970.
-        scheme: Name of the scheme of the deployment.
-    """
+    """Return the deterministic id of an alert, 32 hex characters, that began at `since_ms`."""
     older = DocumentState(f"{collection}/{name}", subject)
     return event_id("alert", older, DocumentState(version=state, position=str(since_ms)), scheme)
 
@@ -107,12 +98,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
         require_times(self.since, self.until)
 
     def covers(self, alert: Alert, now_ms: int) -> bool:
-        """Return whether an alert of its subject is silent.
-
-        Args:
-            alert: The alert.
-            now_ms: The time, in milliseconds since 1970.
-        """
+        """Return whether an alert of its subject is silent at this time."""
         if self.until is None:
             return alert.since <= self.since
         return now_ms < self.until.timestamp() * 1000

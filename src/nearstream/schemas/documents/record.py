@@ -44,13 +44,7 @@ class ProducerRecord(NamedTuple):
 
 
 def header(headers: Headers, name: str) -> bytes | None:
-    """Return the value of a header.
-
-    If a name is repeated, the last header counts.
-
-    Returns:
-        None if there is no such header, or its value is null.
-    """
+    """Return the value of the last header of this name, None without one, or if its value is null."""
     for key, value in reversed(headers):
         if key == name:
             return value

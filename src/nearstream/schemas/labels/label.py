@@ -75,14 +75,6 @@ class LabelChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
 
 
 def label_change_id(document_key: str, family: str, kind: LabelKind | None, since_ms: int, scheme: str) -> str:
-    """Return the deterministic id of a change, 32 hex characters.
-
-    Args:
-        document_key: Of the document.
-        family: Id of its family.
-        kind: The label, None if it was taken back.
-        since_ms: When it was given or taken back, in milliseconds since 1970.
-        scheme: Name of the scheme of the index.
-    """
+    """Return the deterministic id of a change, 32 hex characters. Its kind is None if the label was taken back."""
     older, newer = DocumentState(document_key, family), DocumentState(version=kind or "", position=str(since_ms))
     return event_id("label_change", older, newer, scheme)

@@ -121,16 +121,7 @@ _DEAD_HEADERS = {
 
 
 def asyncapi_document(release: str, topic_prefix: str = "", index_retention_seconds: int = 0) -> Json:
-    """Return the AsyncAPI document of a deployment.
-
-    Args:
-        release: Version of this program.
-        topic_prefix: Goes before the name of each topic.
-        index_retention_seconds: How long the index keeps documents. 0: for ever.
-
-    Raises:
-        KeyError: The table of topics names a value for which there is no message.
-    """
+    """Return the AsyncAPI document of a deployment of this release."""
     _, schemas = components(tuple(MESSAGES.values()), "#/components/schemas/{name}")
     return {
         "asyncapi": "3.0.0",

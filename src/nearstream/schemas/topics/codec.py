@@ -183,12 +183,7 @@ def origin_of(headers: Headers) -> Origin | None:
 def event_headers(event: Event | Alert | LabelChange, sent_at: datetime, traceparent: bytes | None = None) -> Headers:
     """Return the Kafka headers of an event: CloudEvents 1.0 in binary mode.
 
-    When an event is sent again, only `ce_time` differs.
-
-    Args:
-        event: The event, alert or change of a label to send.
-        sent_at: The time of sending, with time zone.
-        traceparent: The W3C trace of the record that caused the event.
+    When an event is sent again, only `ce_time` differs. The trace is that of the record that caused the event.
     """
     pairs: Headers = [
         ("ce_specversion", b"1.0"),
@@ -216,10 +211,7 @@ def _decoded(decode: Callable[[bytes], _Message], value: bytes) -> _Message:
 
 
 def _reason(message: str) -> Reason:
-    """Return the reason for the field that an error of msgspec names.
-
-    Its message ends like this: "... - at `$.field...`".
-    """
+    """Return the reason for the field that an error of msgspec names at its end: "... - at `$.field...`"."""
     _, _, path = message.rpartition(" - at `$.")
     return reason_of(path.removesuffix("`"))
 

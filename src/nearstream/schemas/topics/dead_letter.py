@@ -132,15 +132,9 @@ def dead_id(topic: str, partition: int, offset: int) -> str:
 def outgoing(dead_letter: DeadLetter, topic: str, worker: str, payload: Payload, max_bytes: int) -> ProducerRecord:
     """Return a dead letter as a record for its topic.
 
-    The record has the original value, key and headers. Our headers follow the original ones.
-
-    Args:
-        dead_letter: What was refused, and why.
-        topic: The dead-letter topic.
-        worker: `nearstream/<version> <role>`, without a host name.
-        payload: How much of the bytes to keep. A record marked private is always kept as `HASH`.
-        max_bytes: Limit of the topic for a record, uncompressed. A record that does not fit is kept as `HEAD`. If key
-            and headers alone are too large, the original headers are dropped and the key is cut.
+    The record has the original value, key and headers. Our headers follow the original ones. A record marked private is
+    always kept as `HASH`, one of more than `max_bytes` as `HEAD`. If key and headers alone are too large, the original
+    headers are dropped and the key is cut.
     """
     record = dead_letter.record
     if header(record.headers, PRIVATE_HEADER) == b"1":
@@ -159,11 +153,7 @@ def outgoing(dead_letter: DeadLetter, topic: str, worker: str, payload: Payload,
 
 
 def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
-    """Read a record of the dead-letter topic.
-
-    Returns:
-        None if the record is not a dead letter of ours.
-    """
+    """Read a record of the dead-letter topic, None if it is no dead letter of ours."""
     first = _first_of_ours(record.headers)
     ours = record.headers[first:]
     topic = _text(ours, TOPIC_HEADER)
@@ -193,10 +183,7 @@ def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
 
 
 def sent_again(dead_letter: StoredDeadLetter, original: ConsumerRecord) -> ProducerRecord:
-    """Return the refused record as it is sent again to its topic.
-
-    Only the count of replays changes. The record keeps its timestamp.
-    """
+    """Return the refused record as it is sent again to its topic. Only the count of replays changes."""
     headers: Headers = [pair for pair in original.headers if pair[0] != REPLAYS_HEADER]
     headers.append((REPLAYS_HEADER, str(dead_letter.replays + 1).encode()))
     timestamp_ms = original.timestamp_ms if original.timestamp_ms >= 0 else None
@@ -204,10 +191,7 @@ def sent_again(dead_letter: StoredDeadLetter, original: ConsumerRecord) -> Produ
 
 
 def replays_of(headers: Headers) -> int:
-    """Return how often a record was already sent again after a refusal.
-
-    A count that is not a number of at most 3 digits counts as 0.
-    """
+    """Return how often a record was sent again after a refusal, 0 if that is no number of at most 3 digits."""
     text = header(headers, REPLAYS_HEADER) or b"0"
     return int(text) if text.isdigit() and len(text) < 4 else 0
 

@@ -24,11 +24,7 @@ class Topic:
     dated_by: str = BY_BROKER  # Kafka's `message.timestamp.type`: who dates the records, their sender or the broker
 
     def config(self, index_retention_seconds: int) -> dict[str, str]:
-        """Return the settings of the topic on the broker.
-
-        Args:
-            index_retention_seconds: How long the index keeps documents. 0: for ever, so that signatures are kept too.
-        """
+        """Return the settings of the topic on the broker, for an index that keeps documents so long, 0 for ever."""
         retention_ms = -1
         if self.retention_seconds is not None:
             retention_ms = 1000 * self.retention_seconds
@@ -128,9 +124,5 @@ _BY_KIND = {
 
 
 def topics_of(kind: str) -> tuple[Topic, ...]:
-    """Return the topics to which events of one kind are sent.
-
-    Raises:
-        KeyError: There are no events of this kind.
-    """
+    """Return the topics to which events of one kind are sent."""
     return _BY_KIND[kind]

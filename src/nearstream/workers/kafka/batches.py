@@ -80,11 +80,7 @@ def unpacked(codec: int, data: bytes) -> Iterator[bytes]:
     """Yield the decompressed bytes of a batch.
 
     A piece has at most `PIECE_BYTES`. Of lz4 and snappy it is a block of the format, of at most 4 MiB, or of 22 times
-    the compressed size if a snappy batch is a single block.
-
-    Args:
-        codec: Number of the codec in Kafka's format. 0: not compressed.
-        data: The records of the batch as they were sent.
+    the compressed size if a snappy batch is a single block. The codec has its number in Kafka's format.
 
     Raises:
         CorruptRecordException: The data are damaged, or end too early.
@@ -96,14 +92,10 @@ def unpacked(codec: int, data: bytes) -> Iterator[bytes]:
 
 
 class PieceReader:
-    """Reads from pieces, of which it holds one at a time.
-
-    Attributes:
-        position: Number of bytes read.
-    """
+    """Reads from pieces, of which it holds one at a time."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.position = 0
+        self.position = 0  # number of bytes read
         self._pieces = filter(None, pieces)
         self._piece = b""
         self._start = 0

@@ -42,10 +42,7 @@ _Answer = TypeVar("_Answer")
 async def admin(
     settings: Settings, wait_seconds: float, request_seconds: float = 10.0
 ) -> AsyncIterator[AIOKafkaAdminClient]:
-    """Connect an admin client, and close it at the end.
-
-    A broker has `request_seconds` for an answer.
-    """
+    """Connect an admin client, and close it at the end. A broker has `request_seconds` for an answer."""
     client = await connect(
         partial(AIOKafkaAdminClient, request_timeout_ms=int(1000 * request_seconds)), settings, wait_seconds
     )
@@ -184,8 +181,5 @@ async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: fl
 
 
 async def _close_unconnected(client: Any) -> None:  # noqa: ANN401 - aiokafka has no types
-    """Close a client that could not connect.
-
-    aiokafka's admin client has `close` where its other clients have `stop`.
-    """
+    """Close a client that could not connect. The admin client has `close` where other clients have `stop`."""
     await finish(client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())

@@ -45,10 +45,7 @@ CLOSED_BY_BROKER = (KafkaConnectionError, ConnectionResetError, ssl.SSLEOFError,
 
 
 class KafkaUnreachableError(Exception):
-    """No broker answers.
-
-    The message is one line that says which address and why.
-    """
+    """No broker answers. The message is one line that says which address and why."""
 
 
 class TokenUnavailableError(KafkaConnectionError):  # type: ignore[misc] # aiokafka has no types
@@ -70,18 +67,12 @@ def retriable(error: BaseException) -> bool:
 
 
 def refused(error: BaseException) -> bool:
-    """Return whether a topic or a permission is missing, or a clock wrong.
-
-    Only the operator can change that.
-    """
+    """Return whether a topic or a permission is missing, or a clock wrong, which only the operator can change."""
     return isinstance(error, tuple(_REFUSALS))
 
 
 def settings_error_of(error: BaseException, topic: str, operation: str) -> SettingsError:
-    """Return the settings error for a refusal.
-
-    The message names the topic and the operation that was refused.
-    """
+    """Return the settings error for a refusal, which names the topic and the operation that was refused."""
     text = next(text for kind, text in _REFUSALS.items() if isinstance(error, kind))
     return SettingsError(text.format(topic=topic, operation=operation, name=type(error).__name__))
 
@@ -106,10 +97,7 @@ def first_failure(results: Iterable[object], topics: Iterable[str]) -> BaseExcep
 
 
 def wrong_connection_setting(settings: Settings, error: Exception) -> str:
-    """Return which setting makes a connection fail, and why.
-
-    The text is empty if waiting may help.
-    """
+    """Return which setting makes a connection fail, and why, an empty text if waiting may help."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"{PREFIX}KAFKA_CA_PATH: the broker's certificate is not accepted: {error.verify_message}"

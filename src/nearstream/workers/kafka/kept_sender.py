@@ -42,14 +42,7 @@ class KeptSender:
     async def stay_connected(
         self, settings: Settings, wait_seconds: float, retry_seconds: float, report: Callable[[Exception], None]
     ) -> None:
-        """Keep a producer until this is cancelled.
-
-        Args:
-            settings: Of the deployment.
-            wait_seconds: How long a broker is waited for.
-            retry_seconds: Pause before another producer is made.
-            report: Takes why there is no connection.
-        """
+        """Keep a producer until this is cancelled, and report why there is none for a time."""
         while True:
             self._failed.clear()
             try:

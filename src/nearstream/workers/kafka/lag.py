@@ -181,13 +181,7 @@ async def group_members(client: AIOKafkaAdminClient, group: str) -> GroupMembers
 
 
 def unread(rows: Sequence[PartitionLag], members: GroupMembers | None, role: str = "") -> Iterator[str]:
-    """Yield a sentence for each topic that a group should read and does not.
-
-    Args:
-        rows: The lag of the group.
-        members: Its members. None: they are not known.
-        role: The role of its workers, if it is not `all`.
-    """
+    """Yield a sentence for each topic that a group should read and does not, none while its members are not known."""
     if members is None or not members.is_settled:
         return
     remedy = f"start `nearstream worker{role and ' '}{role}`"

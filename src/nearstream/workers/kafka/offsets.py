@@ -55,11 +55,7 @@ async def ever_committed(settings: Settings, topic: str, wait_seconds: float) ->
 
 
 async def ever_committed_if_known(settings: Settings, topic: str, wait_seconds: float) -> bool | None:
-    """Return what `ever_committed` does, None without the permission to read the offsets of the group.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Return what `ever_committed` does, None without the permission to read the offsets of the group."""
     try:
         return await ever_committed(settings, topic, wait_seconds)
     except KafkaUnreachableError as error:
@@ -134,7 +130,6 @@ async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: fl
     """Return all partitions of these topics.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: A topic does not exist. The message names it.
     """
     async with admin(settings, wait_seconds) as client:

@@ -12,12 +12,7 @@ _SEED, _FACTOR, _WORD = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key. A label is in that of its document.
-
-    Args:
-        key: The key of a record.
-        partitions: Number of partitions of the topic, at least 1. The first one is 0.
-    """
+    """Return the partition of a record key among so many partitions. A label is in that of its document."""
     key = key.removeprefix(LABEL_PREFIX.encode())
     hashed = _remembered(key) if len(key) <= _REMEMBERED_BYTES else _murmur2(key)
     return (hashed & 0x7FFFFFFF) % partitions

@@ -102,13 +102,10 @@ async def between(client: AIOKafkaConsumer, tp: TopicPartition, start: int, end:
 async def follow(
     client: AIOKafkaConsumer, partitions: Sequence[TopicPartition], *, since_ms: int | None, until_end: bool
 ) -> AsyncGenerator[ConsumerRecord]:
-    """Yield the records of these partitions as they arrive.
+    """Yield the records of these partitions as they arrive, with a consumer that has no group.
 
-    Args:
-        client: A connected consumer without a group.
-        partitions: The partitions to read, as returned by `offsets.partitions`.
-        since_ms: Begin at the first record of this time or later, 0 for the oldest. None: at the end.
-        until_end: Stop at the offsets that were the ends when reading began.
+    The first record is that of the time `since_ms` or later, 0 for the oldest, None for the next one. With `until_end`
+    the last one is that before the ends when reading began.
     """
     ends = await client.end_offsets(partitions)
     starts = ends if since_ms is None else await offsets_since(client, partitions, since_ms)
@@ -120,13 +117,7 @@ async def follow(
 async def follow_from(
     client: AIOKafkaConsumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int] | None = None
 ) -> AsyncGenerator[ConsumerRecord]:
-    """Yield the records of these partitions as they arrive.
-
-    Args:
-        client: A connected consumer without a group.
-        starts: Offset at which each partition begins.
-        ends: Offsets at which to stop. None: never.
-    """
+    """Yield the records of these partitions as they arrive, from these offsets to before these ends, if any."""
     partitions = list(starts)
     client.assign(partitions)
     for tp in partitions:
@@ -144,10 +135,7 @@ async def follow_from(
 async def offsets_since(
     client: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since_ms: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of the first record of each partition written at a time or later.
-
-    Without such a record it is the end. At time 0 it is the beginning.
-    """
+    """Return the offset of each partition's first record of a time or later, without one that of its end."""
     ends: dict[TopicPartition, int] = await client.end_offsets(partitions)
     if not since_ms:
         begins: dict[TopicPartition, int] = await client.beginning_offsets(partitions)

@@ -28,9 +28,6 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
     """Return the TLS context of all connections, None without TLS.
 
     It trusts the configured certificates, checks host names and presents the client certificate.
-
-    Raises:
-        SettingsError: A file is not what its setting says. The message names the setting.
     """
     if not settings.kafka_security.endswith("SSL"):
         return None

@@ -103,10 +103,7 @@ async def _from_file(path: str) -> Token:
 
 
 async def _from_aws(region: str) -> Token:
-    """Return a token for Amazon MSK.
-
-    The credentials of this machine or pod sign it.
-    """
+    """Return a token for Amazon MSK, which the credentials of this machine or pod sign."""
     from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 
     try:
@@ -166,11 +163,7 @@ def _reason(held: bytes) -> str:
 
 
 def _checked(text: str, expected: str) -> str:
-    """Return a text that can be sent as a token.
-
-    Raises:
-        TokenRefusedError: It cannot. The message is `expected`.
-    """
+    """Return a text that can be sent as a token, else raise TokenRefusedError with the message `expected`."""
     if not re.fullmatch(r"[!-~]+", text):
         raise TokenRefusedError(expected)
     return text

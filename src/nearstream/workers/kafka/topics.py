@@ -38,16 +38,7 @@ class TopicState:
 
 
 async def topic_states(settings: Settings, wait_seconds: float, partitions: int | None = None) -> list[TopicState]:
-    """Return the state of each topic of the table.
-
-    Args:
-        settings: Where the broker is, and the prefix of the names.
-        wait_seconds: How long to wait for a broker.
-        partitions: The number that topics should have. None: any number, because it is chosen when they are created.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-    """
+    """Return the state of each topic of the table, which should have this number of partitions, if one is given."""
     names = [settings.topic_prefix + topic.name for topic in ALL]
     async with admin(settings, wait_seconds) as client:
         found = await describe(client, names)
@@ -64,14 +55,9 @@ async def create_missing(
 ) -> list[str]:
     """Create the topics that are missing and return their names.
 
-    Args:
-        settings: Where the broker is, the prefix of the names, and the retention.
-        replication: Number of replicas.
-        wait_seconds: How long to wait for a broker.
-        partitions: Number of partitions of every topic but dead letters. None: as in the table.
+    `partitions` is the number of every topic but dead letters. Without it the table decides.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The broker refused to create a topic, or `signatures` has another number of partitions. The
             message names the topic.
     """
@@ -123,7 +109,6 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
     Other settings of a topic and its number of partitions stay as they are.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: The broker refused a change. The message names the topic.
     """
     wrong = {state.name: state.wrong for state in await topic_states(settings, wait_seconds) if state.wrong}
@@ -158,7 +143,6 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
     A warning is about a harmless difference from the table.
 
     Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
         SettingsError: A topic is missing, or differs in a way that would lose documents.
     """
     warnings = []

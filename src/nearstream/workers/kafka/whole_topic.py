@@ -25,15 +25,10 @@ log = logging.getLogger(__name__)
 async def read_topic(
     settings: Settings, name: str, take: Callable[[ConsumerRecord], None], wait_seconds: float, *, until_end: bool
 ) -> None:
-    """Hand over each record of a topic, from the oldest one on.
+    """Hand over each record of a topic, whose name has no prefix, from the oldest one on.
 
-    Args:
-        settings: Settings of the deployment.
-        name: The topic, without its prefix.
-        take: Is given each record. One for which it raises `InvalidMessageError` is passed over, and logged unless
-            another one was within the last minute.
-        wait_seconds: Longest wait for a broker.
-        until_end: Stop where the topic ended when reading began.
+    A record for which `take` raises `InvalidMessageError` is passed over, and logged once a minute. With `until_end`
+    reading stops where the topic ended when it began.
     """
     tps = await partitions(settings, [settings.topic_prefix + name], wait_seconds)
     async with (

@@ -54,10 +54,7 @@ class Health:
 
     @property
     def unready(self) -> str:
-        """Why this worker would not process a record now.
-
-        Empty: it would.
-        """
+        """Why this worker would not process a record now. Empty: it would."""
         if self.halted:
             return f"halted: {self.halted}"
         if self.in_outage:
@@ -117,18 +114,12 @@ class Health:
             self.in_work -= {token}
 
     def change_cause(self, cause: str) -> None:
-        """Log that an outage goes on for another reason.
-
-        That may need another remedy.
-        """
+        """Log that an outage goes on for another reason, which may need another remedy."""
         self.cause = cause
         log.warning("outage goes on: %s", cause)
 
     def find_away(self, what: str) -> None:
-        """Set why a service does not answer the probe.
-
-        Empty: all services answer.
-        """
+        """Set why a service does not answer the probe. Empty: all services answer."""
         was_in_outage = self.in_outage
         self.away = what
         self._log_change(was_in_outage, what)

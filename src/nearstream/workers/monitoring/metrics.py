@@ -106,11 +106,7 @@ def recall_metrics(ratio: float | None, interval: tuple[float, float], pairs: in
 
 
 def write_metrics(path: str, registry: CollectorRegistry) -> None:
-    """Write the metrics of an audit to a file for the textfile collector of the node exporter.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write the metrics of an audit to a file for the textfile collector of the node exporter."""
     write_to_textfile(path, registry)
 
 

@@ -43,14 +43,8 @@ def start_probe(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_to
     """Keep `health.lags`, `.away` and `.refused` up to date, and say its state, until the process ends.
 
     The worker's own Kafka client does not notice an outage while it has no work, and its record of what
-    is committed may be wrong. So the probe has its own thread, event loop and connections.
-
-    Args:
-        health: The state to update.
-        open_lag: Connects to the broker.
-        ask_index: Returns when the index answers, raises IndexUnavailableError when it does not.
-        keyed_topic: The topic whose number of partitions must stay as it is.
-        saying: How others learn its state.
+    is committed may be wrong. So the probe has its own thread, event loop and connections. The number of partitions of
+    `keyed_topic` must stay as it is.
     """
     left = health.has_left = threading.Event()
 

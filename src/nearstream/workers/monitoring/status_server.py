@@ -65,16 +65,10 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
 
 
 def serve_status(address: str, health: Health, token: str, default: str = DEFAULT_ADDRESS) -> str:
-    """Start the status server and return its address.
+    """Start the status server, which runs until the process ends, and return its address.
 
-    It runs until the process ends.
-
-    Args:
-        address: `host:port`, where port 0 means any free port. Or `auto`: the default address, with a free port if its
-            own is taken.
-        health: State of the worker.
-        token: If not empty, a request needs `Authorization: Bearer <token>`, except for `/healthz` and `/readyz`.
-        default: The default address of this kind of process.
+    Port 0 means any free port, and `auto` the default address of this kind of process, with a free port if its own is
+    taken. With a token, all but `/healthz` and `/readyz` need `Authorization: Bearer <token>`.
 
     Raises:
         SettingsError: The server cannot listen on the address that was chosen.

@@ -31,11 +31,8 @@ def no_trace(_name: str, _records: Sequence[ConsumerRecord], _times: Times) -> N
 def tracing(environment: Mapping[str, str], version: str) -> Trace:
     """Return a function that notes what became of a batch, as two spans of each record with a `traceparent`.
 
-    The spans are sent in the background, in batches. What is not sent when the process is killed is lost.
-
-    Args:
-        environment: Names the collector by OpenTelemetry's own variables. Without them nothing is sent.
-        version: Of this program.
+    The spans are sent in the background, in batches. What is not sent when the process is killed is lost. Nothing is
+    sent unless the environment names the collector by OpenTelemetry's own variables.
     """
     if not any(map(environment.get, ENDPOINTS)):
         return no_trace

@@ -76,11 +76,7 @@ class Watchdog:
     _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
 
     def broken(self, now: float) -> WatchdogRule | None:
-        """Return the first rule with a state unchanged for too long.
-
-        Args:
-            now: Monotonic seconds.
-        """
+        """Return the first rule with a state unchanged for too long at this monotonic time."""
         for rule in self.rules:
             known = self._since.get(rule.trouble, {})
             since = self._since[rule.trouble] = {state: known.get(state, now) for state in rule.states()}
@@ -99,14 +95,8 @@ def start_watchdog(
     """Start a thread that exits the process when a rule is broken.
 
     It also exits at once when the worker stops while it is halted or in an outage. In both cases there is a record that
-    is never acknowledged, and Faust would wait for it forever.
-
-    Args:
-        watchdog: What is watched.
-        health: What the worker knows of its own state.
-        stopping: Whether the worker stops, for whatever reason.
-        end_code: Logs why it stops, unless a signal asked it to, and returns its exit code.
-        loop: Its event loop, whose tasks are logged if a rule is broken.
+    is never acknowledged, and Faust would wait for it forever. `end_code` logs why the worker stops, unless a signal
+    asked it to, and returns its exit code. The tasks of the loop are logged if a rule is broken.
     """
     watch = partial(_watch, watchdog, health, stopping, end_code, loop)
     threading.Thread(target=watch, name="watchdog", daemon=True).start()

@@ -37,19 +37,13 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class DeadLetterLog:
-    """A rate-limited log of dead letters.
-
-    It logs the first dead letter of a reason at once, then a count per minute.
-    """
+    """A log of the first dead letter of a reason, and then of a count per minute."""
 
     _further: dict[Reason, int] = field(default_factory=dict)
     _newest: dict[tuple[str, int], int] = field(default_factory=dict)  # last offset for each topic and partition
 
     def add(self, dead_letter: DeadLetter) -> None:
-        """Log a dead letter or count it.
-
-        One that was added before, because its batch is tried again, is ignored.
-        """
+        """Log a dead letter or count it, unless it was added before, because its batch is tried again."""
         record, reason = dead_letter.record, dead_letter.reason
         partition = (record.topic, record.partition)
         if record.offset <= self._newest.get(partition, -1):
@@ -118,10 +112,7 @@ async def decide_apart(
 
 @dataclass(frozen=True)
 class DeadLetterLimit:
-    """Limits on dead letters.
-
-    Beyond them the deployment must be at fault, not the records.
-    """
+    """Limits on dead letters, beyond which the deployment must be at fault, not the records."""
 
     max_consecutive: int  # Dead letters in a row. 0: no limit.
     max_ratio: float  # Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
@@ -138,11 +129,7 @@ class DeadLetterWindow:
     _consecutive: int = 0
 
     def exceeded_limit(self, records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> str:
-        """Add a batch and describe the limit that it exceeds.
-
-        Returns:
-            The limit, with the dead letters of the batch by reason. Empty: no limit is exceeded.
-        """
+        """Add a batch, and return the limit that it exceeds with the reasons of the batch, empty if it exceeds none."""
         dead_ids = {header(sent.headers, ID_HEADER) for sent in outgoing} - {None}
         longest = 0
         for record in records:

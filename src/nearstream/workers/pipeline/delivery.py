@@ -86,10 +86,7 @@ class Delivery:
                 await asyncio.sleep(LINGER_SECONDS)
 
     async def _process_each(self, step: Step, records: Sequence[ConsumerRecord]) -> None:
-        """Process the records of a failed batch one by one.
-
-        The records before the one that fails are acknowledged, and the log names its offset.
-        """
+        """Process the records of a failed batch one by one, so that the log names the offset that fails."""
         for record in records:
             await self._process(step, DeadLetterWindow(self.limit), [record])
 
@@ -157,10 +154,7 @@ class Delivery:
                 await self.retry_policy.call(stage, partial(action, self._send_all))
 
     async def _recover(self, recovery: Recovery, lost: Lost) -> None:
-        """Restore what the index lost.
-
-        If anything fails meanwhile, start again, and further back if the index lost more.
-        """
+        """Restore what the index lost, from the start again if anything fails, further back if it lost more."""
         while True:
             try:
                 return await self.retry_policy.call("catch_up", partial(self._catch_up, recovery, lost))
@@ -187,11 +181,7 @@ class Delivery:
             await asyncio.sleep(HALT_LOG_SECONDS)
 
     async def _send_all(self, outgoing: Sequence[ProducerRecord]) -> None:
-        """Send the records and wait until the broker has confirmed all.
-
-        Raises:
-            Exception: The first failure.
-        """
+        """Send the records, wait until the broker has confirmed all, and raise the first failure."""
         producer: Any = self.app.producer  # Its type does not allow header values of None, but they are sent well.
         confirmations: list[asyncio.Future[Any]] = []
         for record in outgoing:

@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The settings of a deployment with the values computed from them.
-
-    It is made once at start.
-    """
+    """The settings of a deployment with the values computed from them, made once at the start."""
 
     settings: Settings  # the settings that everything else was made from
     key: HashKey  # The hash key. Without a secret in the settings it is the public key.
@@ -42,11 +39,7 @@ class Deployment:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Make the deployment that these settings describe.
-
-        Raises:
-            SettingsError: The fields are no map.
-        """
+        """Make the deployment that these settings describe."""
         key = HashKey.from_secret(settings.hash_key.encode()) if settings.hash_key else HashKey.public()
         scheme = preset(settings.scheme, key)
         return cls(settings, key, scheme, _document_limits(settings), _index_limits(settings, scheme))
@@ -58,12 +51,7 @@ class Deployment:
         return Signer(self.scheme, self.key, self.settings.max_text_bytes)
 
     def matcher(self, store: "Store", patience: "Patience | None" = None) -> "Matcher":
-        """Make a matcher over this store, with the deployment's thresholds and relations.
-
-        Args:
-            store: The store of the index.
-            patience: Waits for other lanes. None: there are none.
-        """
+        """Make a matcher over this store. Without patience there are no other lanes to wait for."""
         from nearstream.streams.matching.matcher import Matcher, no_patience
 
         relations = frozenset(self.settings.relations.split())

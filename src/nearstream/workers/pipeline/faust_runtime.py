@@ -66,9 +66,6 @@ def serve(app: faust.App, health: Health, loop: asyncio.AbstractEventLoop, stop_
     """Run the worker until a signal or a crash ends it.
 
     The exit code is 0 after a signal, 65 if the worker had halted, 1 after a crash.
-
-    Raises:
-        SettingsError: A server refuses us something that the worker needs.
     """
     _log_rebalances(app, health)
     ticking = loop.create_task(_tick(health))

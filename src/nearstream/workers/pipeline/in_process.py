@@ -69,12 +69,7 @@ class Embedded:
     async def outcomes(
         self, items: Iterable[Item | Refused], read_as: Callable[[Document], Document] = as_it_is
     ) -> AsyncIterator[Outcome]:
-        """Yield the outcome of each record, in order.
-
-        Args:
-            items: The records.
-            read_as: Changes what is read of each document.
-        """
+        """Yield the outcome of each record, in order. `read_as` changes what is read of each document."""
         for item in items:
             if isinstance(item, Refused):
                 yield Outcome(item.source, refusal=item.reason)
@@ -85,18 +80,12 @@ class Embedded:
                 yield Outcome(item.source, refusal=str(error))
 
     def sign(self, record: ConsumerRecord) -> Signature | Removal:
-        """Sign the document of a record, or return its removal.
-
-        It blocks while HTML becomes text.
-        """
+        """Sign the document of a record, or return its removal. It blocks while HTML becomes text."""
         unsigned = self.read(record)
         return unsigned if isinstance(unsigned, Removal) else self.signer.sign(*unsigned)
 
     def read(self, record: ConsumerRecord) -> Unsigned | Removal:
-        """Return the document of a record with its text, or its removal.
-
-        It blocks while HTML becomes text.
-        """
+        """Return the document of a record with its text, or its removal. It blocks while HTML becomes text."""
         parsed = parse_document(record, self.limits)
         return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)
 

@@ -20,10 +20,7 @@ _Result = TypeVar("_Result")
 
 
 class OutageTooLongError(Exception):
-    """A service was away for longer than a worker waits.
-
-    Another worker may be able to reach it.
-    """
+    """A service was away for longer than a worker waits. Another worker may be able to reach it."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,9 @@ class RetryPolicy:
     seconds: float  # Longest outage until the worker gives up. 0: it never gives up.
 
     async def call(self, stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Return the result of `action`, retried until Kafka and the index answer.
+        """Return the result of `action`, repeated as a whole until Kafka and the index answer.
 
-        Each try repeats the whole action.
-
-        Args:
-            stage: Label of the time of each try in the metrics.
-            action: What to do.
+        The metrics tell the time of each try under the label `stage`.
 
         Raises:
             OutageTooLongError: A service was away for too long.
@@ -76,10 +69,7 @@ class RetryPolicy:
 
 
 def backoff() -> Iterator[float]:
-    """Yield pauses in seconds: 0.1, doubled up to 5.
-
-    Each is up to 20 % shorter or longer, at random.
-    """
+    """Yield pauses in seconds: 0.1, doubled up to 5, each up to 20 % shorter or longer at random."""
     pause = _FIRST_PAUSE_SECONDS
     while True:
         yield pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries, hides nothing

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from nearstream.schemas.documents.document import YEAR_9999_MS
 from nearstream.schemas.documents.record import (
@@ -27,6 +26,8 @@ from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_ap
 from nearstream.workers.pipeline.step import cooperative_yield
 
 GROUP_BYTES = 4 * 1024 * 1024  # of contents that are held at a time, or one longer content
+
+_Parsed = tuple[ConsumerRecord, Unsigned | ProducerRecord]  # what a record holds: a document to sign, or a result
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class Signing:
         until, held_bytes = patience(), 0
         for number, record in enumerate(records, 1):
             item = self._parse(record)
-            group.append(_Parsed(record, item))
+            group.append((record, item))
             held_bytes += _content_bytes(item) if isinstance(item, Unsigned) else 0
             await self._pause()
             if held_bytes > GROUP_BYTES or number == len(records):
@@ -66,7 +67,7 @@ class Signing:
                 group, held_bytes = [], 0
         return outgoing
 
-    async def _group(self, group: Sequence["_Parsed"], until: float) -> list[ProducerRecord]:
+    async def _group(self, group: Sequence[_Parsed], until: float) -> list[ProducerRecord]:
         """Return the results of records that are signed together."""
         outgoing = []
         documents = [item for _, item in group if isinstance(item, Unsigned)]
@@ -101,13 +102,6 @@ class Signing:
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
         return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))
-
-
-class _Parsed(NamedTuple):
-    """A record, and what it holds: a document to sign, or a result."""
-
-    record: ConsumerRecord
-    item: Unsigned | ProducerRecord
 
 
 def facts_with_payload(page: PageFacts, headers: Headers) -> PageFacts:

@@ -31,11 +31,6 @@ def label_record(topic: str, document_key: str, label: Label | None, given_ms: i
 def arrival_of(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> Arrival:
     """Return what a record of `signatures` brings to the matcher.
 
-    Args:
-        record: The record.
-        scheme: The scheme that the signature must have.
-        limits: Limits of a document.
-
     Raises:
         InvalidMessageError: The record cannot come from this deployment.
     """
@@ -56,10 +51,6 @@ def at_home(arrival: Arrival, partitions: int) -> Arrival:
 
     Former releases sent a label to a partition of its own. It comes before all records in the partition of its
     document, so the next label of this document counts.
-
-    Args:
-        arrival: The arrival.
-        partitions: Count of the partitions of `signatures`.
     """
     if arrival.labelling is None or arrival.position is None:
         return arrival

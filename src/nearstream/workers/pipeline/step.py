@@ -33,20 +33,12 @@ class Recovery(Protocol):
         """Return what the index lost of these partitions.
 
         A worker knows only what it admitted itself, or what the group has committed.
-
-        Raises:
-            IndexUnavailableError: Wait, then ask again.
-            IndexLostError: The index was emptied.
         """
 
     def catch_up(self, lost: Lost) -> AsyncIterator[Sequence[ProducerRecord]]:
-        """Admit the lost records again and yield their events, batch by batch.
-
-        The events must be sent again.
+        """Admit the lost records again, and yield their events, which must be sent again, batch by batch.
 
         Raises:
-            IndexUnavailableError: Wait, then start again.
-            IndexLostError: The index was emptied.
             IndexBehindError: The index lost more meanwhile.
         """
 
@@ -55,13 +47,10 @@ class Lanes:
     """Batches of a step that are in work side by side, or one recovery by itself.
 
     The consumer makes sure that batches in work at the same time have no partition in common.
-
-    Attributes:
-        count: Most batches in work, at least 1.
     """
 
     def __init__(self, count: int = 1) -> None:
-        """Start with all lanes free."""
+        """Start with all lanes free, at least one."""
         self.count = count
         self._free = asyncio.Semaphore(count)
         self._taking_all = asyncio.Lock()
@@ -111,10 +100,7 @@ async def patience(waits: Sequence[tuple[int, bool]]) -> list[bool]:
 
 
 def cooperative_yield() -> Callable[[], Awaitable[None]]:
-    """Return a function to await between pieces of work.
-
-    It lets the event loop run if the loop has not run for `YIELD_SECONDS`.
-    """
+    """Return a function to await between pieces of work, which lets the event loop run every `YIELD_SECONDS`."""
     since = monotonic()
 
     async def pause() -> None:

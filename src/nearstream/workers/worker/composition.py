@@ -66,17 +66,10 @@ log = logging.getLogger(__name__)
 def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool) -> None:
     """Run a worker until a signal or a crash.
 
-    Args:
-        settings: The settings of the deployment.
-        role: `sign`, `match`, `decide`, `alert`, or `all` for the first two: the agents to run.
-        wait_seconds: How long to wait for Kafka, and for Redis, at the start.
-        new_group: Take the place of the group that has read the topics so far.
+    Its role is `sign`, `match`, `decide`, `alert`, or `all` for the agents of the first two. At the start it waits for
+    Kafka, and for Redis, for `wait_seconds` each. With `new_group` its group takes the place of the one before.
 
     Raises:
-        SettingsError: The worker cannot run with these settings or topics, or other workers have another scheme, key
-            or group.
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        IndexUnavailableError: Redis did not answer within `wait_seconds`.
         SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
     """
     # Imported on use: loading Faust takes a third of a second, which `nearstream doctor` does not need.
@@ -287,12 +280,7 @@ REPORT_SECONDS = 10.0
 
 @asynccontextmanager
 async def reported(server: str, wait_seconds: float) -> AsyncIterator[None]:
-    """Log that a server is waited for, after a second and then every 10 s.
-
-    Args:
-        server: Name and address of the server.
-        wait_seconds: How long it is waited for.
-    """
+    """Log that a server is waited for, for at most `wait_seconds`, after a second and then every 10 s."""
     reporting = asyncio.create_task(_report(server, wait_seconds))
     try:
         yield

@@ -45,14 +45,7 @@ class IndexReplacedError(IndexUnavailableError):
 
 
 class RedisIndex:
-    """An index that any number of workers share.
-
-    Attributes:
-        client: Asks the servers.
-        lanes: Carries the calls of lanes.
-        address: Its address.
-        layout: How it is stored. It changes when a lost index has been rebuilt.
-    """
+    """An index that any number of workers share. Its layout changes when a lost index has been rebuilt."""
 
     def __init__(
         self, client: Client, address: IndexAddress, layout: StoreLayout, asking: SharedConnection | None = None
@@ -67,12 +60,9 @@ class RedisIndex:
 
     @classmethod
     async def open(cls, address: IndexAddress, *, partitions: int, may_create: bool) -> Self:
-        """Open the index at this address.
+        """Open the index at this address, for this count of partitions of `signatures`.
 
-        Args:
-            address: Its address.
-            partitions: Count of the partitions of `signatures`.
-            may_create: Nothing was ever admitted, so a missing index is new rather than lost.
+        If it `may_create` the index, nothing was ever admitted, so a missing one is new rather than lost.
 
         Raises:
             SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
@@ -91,13 +81,7 @@ class RedisIndex:
 
     @classmethod
     async def open_to_read(cls, address: IndexAddress) -> Self:
-        """Open the index read-only, which works on a server that refuses writes.
-
-        Raises:
-            SettingsError: The scheme or the key do not fit, or another release made the index.
-            IndexLostError: There is no index.
-            IndexUnavailableError: The server does not answer.
-        """
+        """Open the index read-only, which works on a server that refuses writes."""
         client = connect(address.connection)
         try:
             await claim_scheme(client, address, may_create=False)
@@ -126,11 +110,7 @@ class RedisIndex:
         await self.client.aclose()
 
     def store(self, lease: bytes = NO_LEASE) -> Store:
-        """Return the store of this index, for one lane.
-
-        Args:
-            lease: Of a rebuild, during which no other client can use the index.
-        """
+        """Return the store of this index, for one lane. Only a rebuild has a lease."""
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
     async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":

@@ -27,11 +27,6 @@ class IndexRebuild:
 
     The next `begin` resumes an interrupted rebuild, behind `index.checkpoints()`. The caller has to renew the lease in
     time. Once another rebuild has taken it, every call is refused.
-
-    Attributes:
-        index: The index.
-        store: Its store, which takes the documents at the time of their records.
-        lease: The right to fill it.
     """
 
     def __init__(self, index: RedisIndex, families: FormerFamilies, lease: Lease) -> None:
@@ -52,16 +47,8 @@ class IndexRebuild:
     ) -> Self:
         """Create an empty index with a new epoch, or resume an interrupted rebuild.
 
-        Args:
-            address: Where the index is.
-            partitions: Count of the partitions of `signatures`.
-            families: The families that were known before, which keep their ids.
-            lease_seconds: How long no other rebuild may begin, unless it is renewed.
-
-        Raises:
-            RebuildRefusedError: The index holds documents, or another rebuild has the lease.
-            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
-            IndexUnavailableError: The server does not answer.
+        The families that were known before keep their ids. No other rebuild may begin for `lease_seconds`, unless the
+        lease is renewed.
         """
         shape = address.shape(partitions)
         client = connect(address.connection)
@@ -91,11 +78,7 @@ class IndexRebuild:
 
 
 class _Dated:
-    """Carries the calls of a rebuild, at the time of the records that are matched.
-
-    Attributes:
-        now_ms: That time, in milliseconds since 1970.
-    """
+    """Carries the calls of a rebuild, at the time `now_ms` of the records that are matched."""
 
     def __init__(self, inner: Transport, families: FormerFamilies) -> None:
         """Take what carries the calls, and the families that were known before."""

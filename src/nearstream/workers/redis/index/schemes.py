@@ -93,16 +93,9 @@ async def schemes(address: IndexAddress) -> tuple[SchemeFacts, ...]:
 
 
 async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
-    """Make the scheme of the address active and retire the active one.
+    """Make the scheme of the address active, retire the active one, and return all schemes of the namespace.
 
     A second call with the retired scheme switches back.
-
-    Returns:
-        All schemes of the namespace after the switch.
-
-    Raises:
-        SettingsError: The namespace does not have this scheme.
-        SchemeRefusedError: Another client changed the schemes meanwhile.
     """
     async with open_client(address.connection) as client:
         changes: list[bytes | str] = []
@@ -114,16 +107,12 @@ async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
 
 
 async def drop_scheme(address: IndexAddress) -> int:
-    """Delete the index of the address's scheme, then the scheme itself.
+    """Delete the index of the address's scheme, then the scheme itself, and return the number of deleted keys.
 
     The facts of the index are deleted first, so that its workers find it lost. If the deletion is interrupted, call
     this again: until it is complete, no index can be built there.
 
-    Returns:
-        The number of deleted keys.
-
     Raises:
-        SettingsError: The namespace does not have this scheme.
         SchemeRefusedError: It is the active scheme, or another client changed the schemes meanwhile.
     """
     async with open_client(address.connection) as client:

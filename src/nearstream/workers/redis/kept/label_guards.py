@@ -17,15 +17,10 @@ _FIELD = b"guard"
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for the labels of a family.
+    """What holds for the labels of a family."""
 
-    Attributes:
-        state: `suspended`: they do not count until somebody decides. `confirmed`: an operator lets them count.
-        document: Id of a document of the family.
-    """
-
-    state: Literal["suspended", "confirmed"]
-    document: str
+    state: Literal["suspended", "confirmed"]  # they do not count until somebody decides, or an operator lets them count
+    document: str  # id of a document of the family
 
 
 @dataclass(frozen=True)

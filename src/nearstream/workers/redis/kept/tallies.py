@@ -26,10 +26,7 @@ class TallyStore:
     async def change(self, rule: Rule, subject: Subject, action: Callable[[Tally], Tally]) -> Tally:
         """Replace the tally of a subject by what `action` makes of it, and return that.
 
-        Args:
-            rule: The rule.
-            subject: What is counted.
-            action: Called again if another worker has changed the tally meanwhile.
+        `action` is called again if another worker has changed the tally meanwhile.
 
         Raises:
             IndexUnavailableError: The server does not answer, or other workers changed the tally each time.

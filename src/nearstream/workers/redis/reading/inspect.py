@@ -85,13 +85,7 @@ class _Stored(NamedTuple):
 
 
 async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
-    """Return the states of a document, the newest first. None are known of a document that it does not have.
-
-    Args:
-        index: The index.
-        document_key: `<collection>/<id>`.
-        now_ms: Milliseconds since 1970. None: the time of the server.
-    """
+    """Return the states of a document, the newest first, none of one that the index does not have."""
     chain = await _chain(index, await current_number(index, document_key))
     now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
     facts, successor = [], 0

@@ -26,15 +26,11 @@ class StoredKey(NamedTuple):
 
 
 class KeySample:
-    """Some keys of one kind in one slot, the same in each call as long as the index is the same.
-
-    Attributes:
-        count: How many keys there are.
-    """
+    """Some keys of one kind in one slot, the same in each call as long as the index is the same."""
 
     def __init__(self, most: int) -> None:
         """Take at most so many keys."""
-        self.count = 0
+        self.count = 0  # how many keys there are
         self._most = most
         self._ranked: list[tuple[int, bytes]] = []
         self._known = set[bytes]()
@@ -86,12 +82,7 @@ def _unpacked(layout: StoreLayout, key: bytes) -> StoredKey | None:
 
 
 async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> KeySamples:
-    """Return a sample of the keys of each kind in each slot.
-
-    Args:
-        index: The index.
-        step: Is called with the count of the keys since the last call.
-    """
+    """Return a sample of the keys of each kind in each slot. `step` is told how many keys were passed since then."""
     slots = range(index.layout.shape.slots)
     samples = {
         (slot, kind): KeySample(max(_MOST.get(kind, _MOST_OF_OTHERS) // len(slots), _LEAST))

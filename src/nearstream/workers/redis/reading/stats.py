@@ -79,10 +79,7 @@ async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, .
 
 
 async def mean_fields(index: RedisIndex) -> float:
-    """Return the highest mean count of fields of a chunk, estimated.
-
-    It is the maximum over all slots and kinds of chunks. `CROWDED` is too many.
-    """
+    """Return the highest mean count of fields of a chunk of all slots and kinds, estimated. `CROWDED` is too many."""
     slots = range(index.layout.shape.slots)
     return max([await _mean_fields(index, slot, kind) for slot in slots for kind in CHUNKED_KINDS])
 
@@ -168,10 +165,6 @@ async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFa
     """Yield the facts of all families with a second member, in no order.
 
     This walks through all keys of the servers, so it takes a while where there are many.
-
-    Args:
-        index: The index.
-        now_ms: Milliseconds since 1970. 0: the time of the server.
     """
     page: list[bytes] = []
     async for stored in stored_keys(index, KeyKind.STATES):
@@ -185,13 +178,7 @@ async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFa
 
 
 async def families_in(index: RedisIndex, groups: Sequence[bytes], now_ms: int = 0) -> list[FamilyFacts]:
-    """Return the families with a second member whose founders are in these hashes of states.
-
-    Args:
-        index: The index, which may be under rebuild.
-        groups: The keys of the hashes.
-        now_ms: Milliseconds since 1970. 0: the time of the server.
-    """
+    """Return the families with a second member whose founders are in these hashes of states, also in a rebuild."""
     found = await pipelined(index.client, [("HKEYS", key) for key in groups])
     founders = [
         index.layout.number(key[-NUMBER_BYTES:], int(field) - GROUP)

@@ -101,11 +101,7 @@ async def open_client(connection: Connection) -> AsyncIterator[Client]:
 
 
 async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: float) -> _Answer:
-    """Return the answer of `ask`, calling it again while the server is unavailable.
-
-    Raises:
-        IndexUnavailableError: There was no answer within `wait_seconds`.
-    """
+    """Return the answer of `ask`, calling it again while the server is unavailable."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
     while True:

@@ -97,13 +97,7 @@ class LaneCalls:
     """
 
     def __init__(self, layout: StoreLayout, *, replicas: int = 0, lease: bytes = NO_LEASE) -> None:
-        """Begin a lane.
-
-        Args:
-            layout: The layout of the index.
-            replicas: How many replicas of each server have to confirm what is decided.
-            lease: Of a rebuild, during which no other client can use the index.
-        """
+        """Begin a lane, for which so many replicas of each server have to confirm what is decided."""
         self._layout, self._replicas, self._lease = layout, replicas, lease
         self._lane = os.urandom(LANE_BYTES)
         self._acknowledged: dict[tuple[int, int], int] = {}  # by slot and partition

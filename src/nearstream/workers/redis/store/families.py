@@ -34,12 +34,7 @@ def unpack_family(
 ) -> FamilyView | None:
     """Return what a founder's home says about its family, unless this has expired.
 
-    Args:
-        layout: The layout of the index.
-        packed: The family.
-        score: Of the asker among its members, None if it is not one of them.
-        now_ms: The time of the slot.
-        sites: Of those who had joined when the asker did.
+    `score` is that of the asker among its members, and `sites` those of all who had joined when the asker did.
     """
     if 0 < layout.retention_ms * 3 // 2 < now_ms - _int(_FAMILY.unpack_from(packed)[4]):
         return None

@@ -31,12 +31,7 @@ class Lease:
     token: bytes = field(default_factory=lambda: os.urandom(LEASE_BYTES))  # tells it from others
 
     async def begin(self) -> StoreLayout:
-        """Return the layout of an emptied index, or of one whose rebuild goes on.
-
-        Raises:
-            RebuildRefusedError: The index holds documents, or another rebuild has the lease.
-            SettingsError: Another release made the index, or it has another shape.
-        """
+        """Return the layout of an emptied index, or of one whose rebuild goes on."""
         await self.renew()
         try:
             return await self._emptied()

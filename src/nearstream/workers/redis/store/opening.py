@@ -23,13 +23,7 @@ async def open_store(
     """Return the layout of an index.
 
     Slots are created from the last to the first, each once. So where the first is, all have been created.
-
-    Args:
-        client: Of the server, or of the cluster.
-        prefix: What the hash tags of all slots begin with.
-        shape: Count of slots and partitions.
-        limits: Bounds of the index.
-        may_create: Nothing was ever admitted, so what is missing is new rather than lost.
+    If it `may_create` slots, nothing was ever admitted, so what is missing is new rather than lost.
 
     Raises:
         IndexLostError: A slot is missing, or was created again.
