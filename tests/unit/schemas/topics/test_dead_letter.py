@@ -200,10 +200,10 @@ def test_a_detail_is_cut_at_500_characters() -> None:
 
 
 @pytest.mark.parametrize("field", ["id", "text", "url", "lineage", "collection", "observed_at", "source", "labels"])
-@pytest.mark.parametrize("number", range(12))
-def test_no_header_of_ours_holds_payload_text(field: str, number: int) -> None:
-    phrase = f"planted phrase {number:04d}"
-    wrong: object = [phrase, {phrase: 1}, {"lang": phrase * 20}, 7][number % 4]
+@pytest.mark.parametrize("kind", range(4))
+def test_no_header_of_ours_holds_payload_text(field: str, kind: int) -> None:
+    phrase = "planted phrase 0711"
+    wrong: object = [phrase, {phrase: 1}, {"lang": phrase * 20}, 7][kind]
     about = record(json.dumps({"text": phrase, field: wrong, phrase: phrase}).encode(), phrase.encode())
     with pytest.raises(InvalidMessageError) as caught:
         parse_record(about, DocumentLimits(text_bytes=3))

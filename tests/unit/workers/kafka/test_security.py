@@ -113,30 +113,24 @@ async def test_tokens_for_amazon_msk_are_signed_by_the_credentials_of_the_machin
     assert await provider.token() == token  # valid for 15 minutes, so the next connection gets it too
 
 
-@pytest.mark.parametrize("protocol", ["SASL_SSL", "SASL_PLAINTEXT"])
-@pytest.mark.parametrize("missing", ["kafka_username", "kafka_password"])
-def test_a_protocol_with_a_password_needs_name_and_password(protocol: str, missing: str) -> None:
-    given = SASL | {"kafka_security": protocol}
-    del given[missing]
-    assert refusal(**given) == f"{PREFIX}{missing.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} requires it"
-
-
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-@pytest.mark.parametrize("name", ["kafka_username", "kafka_password"])
-def test_a_password_that_would_not_be_used_is_refused_and_not_quoted(protocol: str, name: str) -> None:
-    told = refusal(**{"kafka_security": protocol, name: PASSWORD})
-    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} does not use it")
-    assert PASSWORD not in told
-
-
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
-@pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path", "kafka_key_password"])
-def test_certificates_without_tls_are_refused(protocol: str, name: str) -> None:
-    given = {"kafka_security": protocol, "kafka_username": "u", "kafka_password": "p", name: PASSWORD}
-    if protocol == "PLAINTEXT":
-        del given["kafka_username"], given["kafka_password"]
-    told = refusal(**given)
-    assert told.startswith(f"{PREFIX}{name.upper()}: NEARSTREAM_KAFKA_SECURITY={protocol} does not use it")
+@pytest.mark.parametrize(
+    ("protocol", "given", "named", "why"),
+    [
+        ("SASL_SSL", {"kafka_password": PASSWORD}, "kafka_username", "SASL_SSL requires it"),
+        ("SASL_PLAINTEXT", {"kafka_username": "u"}, "kafka_password", "SASL_PLAINTEXT requires it"),
+        ("PLAINTEXT", {"kafka_username": PASSWORD}, "kafka_username", "PLAINTEXT does not use it"),
+        ("SSL", {"kafka_password": PASSWORD}, "kafka_password", "SSL does not use it"),
+        ("PLAINTEXT", {"kafka_ca_path": PASSWORD}, "kafka_ca_path", "PLAINTEXT does not use it"),
+        ("PLAINTEXT", {"kafka_cert_path": PASSWORD}, "kafka_cert_path", "PLAINTEXT does not use it"),
+        ("SASL_PLAINTEXT", SASL | {"kafka_key_path": PASSWORD}, "kafka_key_path", "SASL_PLAINTEXT does not use it"),
+        ("PLAINTEXT", {"kafka_key_password": PASSWORD}, "kafka_key_password", "PLAINTEXT does not use it"),
+    ],
+)
+def test_what_a_protocol_lacks_or_does_not_use_is_refused_and_not_quoted(
+    protocol: str, given: dict[str, str], named: str, why: str
+) -> None:
+    told = refusal(**given | {"kafka_security": protocol})
+    assert told.startswith(f"{PREFIX}{named.upper()}: NEARSTREAM_KAFKA_SECURITY={why}")
     assert PASSWORD not in told
 
 
@@ -239,8 +233,10 @@ def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: li
     assert in_the_clear(loaded(**given)) == expected
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"),
+    [("PLAINTEXT", "PLAIN"), ("SSL", "PLAIN"), ("SASL_PLAINTEXT", "SCRAM-SHA-256"), ("SASL_SSL", "SCRAM-SHA-512")],
+)
 async def test_faust_shows_what_all_other_clients_show(protocol: str, mechanism: str) -> None:
     given = SASL if protocol.startswith("SASL") else {}
     settings = loaded(**given | {"kafka_security": protocol, "kafka_sasl_mechanism": mechanism})

@@ -294,18 +294,6 @@ async def test_a_bug_on_one_record_is_told_with_its_offset_and_leaves_those_befo
     assert caplog.messages[-1].endswith(": in 0 offset 9")
 
 
-async def test_a_bug_after_good_batches_leaves_these_acked() -> None:
-    async def broken_at_9(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        if records[0].offset == 9:
-            raise ZeroDivisionError
-        return await echo(records)
-
-    bench = Bench(batches=[[consumed(8)], [consumed(9)]])
-    with pytest.raises(ZeroDivisionError):
-        await bench.run(broken_at_9)
-    assert bench.journal == ["send 8", "ack 0/8"]
-
-
 @dataclass
 class Index:
     """A substitute for the recovery of an index.

@@ -2,7 +2,6 @@
 
 import pytest
 
-from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import local_store
@@ -28,11 +27,6 @@ def test_its_key_is_the_secret_or_else_the_public_key() -> None:
     assert keyed.key.fingerprint == HashKey.from_secret(text.encode()).fingerprint
     assert public.key.fingerprint == HashKey.public().fingerprint
     assert keyed.index_address().key_fingerprint != public.index_address().key_fingerprint
-
-
-@pytest.mark.parametrize(("value", "left_out"), [("all", set()), ("related", {"unique"}), ("none", set(VERDICT_KINDS))])
-def test_the_verdicts_that_are_sent_follow_from_the_setting(value: str, left_out: set[str]) -> None:
-    assert Deployment.of(load({"NEARSTREAM_VERDICTS": value})).verdicts() == set(VERDICT_KINDS) - left_out
 
 
 def test_fields_that_are_no_map_are_refused_at_start() -> None:

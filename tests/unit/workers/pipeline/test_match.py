@@ -262,23 +262,6 @@ def ids(sent: Iterable[ProducerRecord]) -> set[str]:
     return {event(each).event_id for each in sent}
 
 
-async def test_redelivery_restates_byte_identical_values() -> None:
-    job, records = matching(), family(4)
-    first = await job.decide(records)
-    again = await job.decide(records)
-    assert len(first) == 3
-    assert [(sent.topic, sent.key, sent.value) for sent in again] == [
-        (sent.topic, sent.key, sent.value) for sent in first
-    ]
-
-
-async def test_batches_of_any_size_say_the_same() -> None:
-    records = family(5)
-    whole = await matching().decide(records)
-    job = matching()
-    assert [sent.value for one in records for sent in await job.decide([one])] == [sent.value for sent in whole]
-
-
 async def test_the_committed_offset_is_asked_once_until_partitions_are_revoked() -> None:
     topic = Topic()
     job = matching(topic)

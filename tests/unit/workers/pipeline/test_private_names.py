@@ -23,60 +23,42 @@ from mode.threads import ServiceThread
 from nearstream.workers.pipeline import faust_consumer, faust_runtime
 
 WORKERS = Path(faust_consumer.__file__).parents[1]
-USED_BY_OUR_CONSUMER = [
-    (driver.AIOKafkaConsumerThread, "on_start"),
-    (driver.AIOKafkaConsumerThread, "on_thread_stop"),
-    (driver.AIOKafkaConsumerThread, "commit"),
-    (driver.AIOKafkaConsumerThread, "_commit"),
-    (driver.AIOKafkaConsumerThread, "_ensure_consumer"),
-    (driver.AIOKafkaConsumerThread, "_fetch_records"),
-    (AIOKafkaConsumer, "_coordinator"),
-    (AIOKafkaConsumer, "_fetcher"),
-    (fetcher.Fetcher, "_fetch_max_wait_ms"),
-    (fetcher.Fetcher, "_prefetch_backoff"),
-    (GroupCoordinator, "generation"),
-    (GroupCoordinator, "check_errors"),
-    (driver.Consumer, "_new_consumer_thread"),
-    (faust_transport.ThreadDelegateConsumer, "_thread"),
-    (ServiceThread, "thread_loop"),
-    (ServiceThread, "_stopped_set"),
-    (ServiceThread, "_stopped"),
-    (ServiceThread, "_shutdown"),
-    (driver.Consumer, "_get_active_partitions"),
-    (driver.Consumer, "_commit"),
-    (driver.Consumer, "_drain_messages"),
-    (driver.Consumer, "_commit_livelock_detector"),
-    (driver.Consumer, "perform_seek"),
-    (driver.Consumer, "wait_empty"),
-    (driver.Consumer, "force_commit"),
-    (driver.Consumer, "maybe_wait_for_commit_to_finish"),
-    (faust_transport.Consumer, "flow_active"),
-    (faust_transport.Consumer, "can_resume_flow"),
-    (driver.Consumer, "stop_flow"),
-    (driver.Consumer, "on_partitions_revoked"),
-    (driver.Consumer, "on_partitions_assigned"),
-    (driver.Consumer, "close"),
-    (faust.App, "consumer_generation_id"),
-    (driver.Producer, "_settings_extra"),
-    (driver.Transport, "Consumer"),
-    (driver.Transport, "Producer"),
-]
-USED_ELSEWHERE = [
-    (faust.App, "_create_directories"),
-    (faust.Worker, "_crash"),
-    (faust.Worker, "_gather_all"),
-    (faust.Worker, "_sentinel_task"),
-    (faust.Worker, "crash_reason"),
-    (faust.Worker, "_signal_stop_time"),
-    (faust.Worker, "_starting_fut"),
-    (faust.Worker, "spinner"),
-    (AIOKafkaConsumer, "_client"),
-    (AIOKafkaClient, "close"),
-    (AIOKafkaAdminClient, "_send_request"),
-    (AIOKafkaConnection, "authenticator_oauth"),
-    (AIOKafkaConnection, "_sasl_oauth_token_provider"),
-    (fetcher, "MemoryRecords"),
-]
+
+
+def _names(used: dict[type | ModuleType, str]) -> list[tuple[type | ModuleType, str]]:
+    return [(owner, name) for owner, names in used.items() for name in names.split()]
+
+
+USED_BY_OUR_CONSUMER = _names(
+    {
+        driver.AIOKafkaConsumerThread: "on_start on_thread_stop commit _commit _ensure_consumer _fetch_records",
+        AIOKafkaConsumer: "_coordinator _fetcher",
+        fetcher.Fetcher: "_fetch_max_wait_ms _prefetch_backoff",
+        GroupCoordinator: "generation check_errors",
+        driver.Consumer: (
+            "_new_consumer_thread _get_active_partitions _commit _drain_messages _commit_livelock_detector"
+            " perform_seek wait_empty force_commit maybe_wait_for_commit_to_finish stop_flow"
+            " on_partitions_revoked on_partitions_assigned close"
+        ),
+        faust_transport.ThreadDelegateConsumer: "_thread",
+        ServiceThread: "thread_loop _stopped_set _stopped _shutdown",
+        faust_transport.Consumer: "flow_active can_resume_flow",
+        faust.App: "consumer_generation_id",
+        driver.Producer: "_settings_extra",
+        driver.Transport: "Consumer Producer",
+    }
+)
+USED_ELSEWHERE = _names(
+    {
+        faust.App: "_create_directories",
+        faust.Worker: "_crash _gather_all _sentinel_task crash_reason _signal_stop_time _starting_fut spinner",
+        AIOKafkaConsumer: "_client",
+        AIOKafkaClient: "close",
+        AIOKafkaAdminClient: "_send_request",
+        AIOKafkaConnection: "authenticator_oauth _sasl_oauth_token_provider",
+        fetcher: "MemoryRecords",
+    }
+)
 USED = USED_BY_OUR_CONSUMER + USED_ELSEWHERE
 
 

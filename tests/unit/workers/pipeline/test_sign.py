@@ -225,12 +225,6 @@ async def test_a_text_that_grows_too_large_leaves_those_signed_beside_it_as_they
     assert await worker.decide(records) == alone
 
 
-async def test_a_text_that_grows_beyond_the_limit_when_normalised_is_too_large() -> None:
-    (letter,) = await decided(record(document(text="\ufdfa" * 100_000)))
-    assert header(letter.headers, "nearstream-dead-reason") == b"too_large"
-    assert header(letter.headers, "nearstream-dead-stage") == b"sign"
-
-
 async def test_a_page_is_signed_as_its_text() -> None:
     text = " ".join([TEXT] * 20)
     page = f"<html><nav><a href=/>Menu</a></nav><article><p>{text}</p></article></html>"

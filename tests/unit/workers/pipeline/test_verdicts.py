@@ -85,17 +85,6 @@ async def test_a_verdict_goes_to_its_topic_under_the_key_of_its_document() -> No
     assert len(keys) == len(KINDS)
 
 
-async def test_a_verdict_carries_the_headers_of_cloudevents_and_the_trace() -> None:
-    (sent,) = await telling().decide([record(signed("a", prose(1)), headers=[("traceparent", b"00-1"), ("x", b"y")])])
-    (said,) = verdicts([sent])
-    headers = dict(sent.headers)
-    assert headers["ce_id"] == said.event_id.encode()
-    assert headers["ce_type"] == b"nearstream.verdict.v1"
-    assert headers["ce_subject"] == b"a"
-    assert headers["traceparent"] == b"00-1"
-    assert "x" not in headers
-
-
 async def test_only_a_verdict_carries_the_parts_of_a_page() -> None:
     parts: Headers = [("nearstream-page-parts", bytes(9))]
     sent = await telling().decide([each._replace(headers=parts) for each in arrivals()[:2]])
