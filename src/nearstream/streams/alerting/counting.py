@@ -132,17 +132,10 @@ def joined(verdict: DocumentVerdict, record_ms: int) -> Arrival | None:
 
 
 def count(rule: Rule, subject: Subject, arrivals: Sequence[Arrival], heard_ms: int, tally: Tally) -> Tally:
-    """Count arrivals, and begin or end alerts.
+    """Count arrivals of a batch, whose newest record has `heard_ms`, and begin or end alerts.
 
     The result depends on which arrivals are counted, not on their order, except for those that come more than a window
     late: they are left out. Arrivals that were counted before change nothing.
-
-    Args:
-        rule: The rule.
-        subject: What the arrivals are about.
-        arrivals: Arrivals of a batch, at least one.
-        heard_ms: Timestamp of their newest record.
-        tally: The former tally.
     """
     merged = _merged(rule, tally, arrivals)
     newest_ms = merged[-1].at_ms if merged else 0
@@ -191,10 +184,7 @@ def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
 def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
     """End the alert of a subject of which nothing has been heard for a whole window.
 
-    Args:
-        rule: The rule.
-        clock_ms: All records with an earlier timestamp are counted.
-        tally: The former tally.
+    All records with a timestamp before `clock_ms` are counted.
     """
     if not tally.is_firing or tally.heard_ms + rule.window_ms > clock_ms:
         return tally

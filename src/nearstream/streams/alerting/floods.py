@@ -26,9 +26,7 @@ class LabelledGrowth:
 def rate_before(joins: Sequence[tuple[int, int]], at_ms: int) -> int:
     """Return the copies within an hour that a family had before a time: within the last one, or the busiest one.
 
-    Args:
-        joins: Slots of `SLOT_MS`: time divided by its length, and how many joined.
-        at_ms: The time, in milliseconds since 1970.
+    `joins` has slots: the time divided by `SLOT_MS`, and how many joined.
     """
     last_hour = sum(
         count * min(at_ms / SLOT_MS - slot, 1)  # of the slot of the label, the part before it
@@ -47,12 +45,7 @@ def find_flood(
 ) -> Tally:
     """Begin an alert if far more matches a label than before it.
 
-    Args:
-        rule: The rule, whose limit is the multiple of the rate before the label.
-        subject: The family.
-        growth: Its growth, None if nothing in it is labelled.
-        verdicts: Its verdicts of a batch, at least one.
-        tally: The former tally.
+    The limit of the rule is the multiple of the rate before the label. The growth is None if nothing is labelled.
     """
     if growth is None:
         return Tally()

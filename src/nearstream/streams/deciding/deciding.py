@@ -50,13 +50,6 @@ def decide_page(
 
     A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
     again gives an equal decision, and of fetches in another order the latest decides.
-
-    Args:
-        former: The state before. None for a first fetch.
-        verdict: About a document of this lineage.
-        page: What was read of the page.
-        known: The pages that the verdict names, and their host.
-        site_of: Returns the site of a URL, empty if it has none.
     """
     if former is not None and verdict.observed_at <= former.decision.observed_at:
         return Outcome(former, known.frame, known.errors)
@@ -99,12 +92,7 @@ def may_be_error_page(former: PageState | None, verdict: DocumentVerdict, page: 
 
 
 def may_skip(decision: Decision, at_ms: int) -> bool:
-    """Return whether a page need not be fetched at a time.
-
-    Args:
-        decision: About the lineage of the page.
-        at_ms: The time, in milliseconds since 1970.
-    """
+    """Return whether a page need not be fetched at a time."""
     waits = decision.action != "refresh" or decision.because == "error_page"
     return waits and at_ms < decision.until.timestamp() * 1000
 

@@ -150,9 +150,7 @@ def form_of(url: str) -> UrlForm:
 def rank(ref: DocumentRef, declared: Collection[str]) -> tuple[bool, UrlForm, float, int, str]:
     """Return the sort key of pages with one content, the canonical one first.
 
-    Args:
-        ref: The page.
-        declared: The lineages that pages with this content declare as canonical.
+    The lineages are those that pages with this content declare as canonical.
     """
     name = name_of(ref)
     url = name if "://" in name else ref.url or name  # a page that others redirect to has the URL of one of them

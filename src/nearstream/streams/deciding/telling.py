@@ -23,11 +23,6 @@ def told(follower: PageState, canonical: Standing, cause: Cause) -> PageState:
 
     Without the content on which it rests, it is to be fetched again at once. If that page itself rests on another one
     with its content, so does this page.
-
-    Args:
-        follower: The state before.
-        canonical: What has become of the other page.
-        cause: The event that the news comes from.
     """
     decision = follower.decision
     if decision.action != "skip" or name_of(decision.canonical) != canonical.name:

@@ -26,12 +26,7 @@ class Proportion:
 
 
 def wilson(share: float, draws: float) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927).
-
-    Args:
-        share: The share that was found.
-        draws: Number of independent draws in which it was found.
-    """
+    """Return the 95 % score interval of a share in independent draws (Wilson 1927)."""
     if draws <= 0:
         return 0.0, 1.0
     z2 = _Z_95 * _Z_95 / draws
@@ -50,12 +45,7 @@ def resemblance_share(value: float) -> Proportion:
 
 
 def containment_share(value: float, symbols: int) -> Proportion:
-    """Return a containment with its interval.
-
-    Args:
-        value: The containment, estimated mostly from LD symbols.
-        symbols: Number of LD symbols of the contained text.
-    """
+    """Return a containment with its interval, from the number of LD symbols of the contained text."""
     return Proportion(value, *wilson(value, symbols / _SYMBOLS_PER_DRAW))
 
 

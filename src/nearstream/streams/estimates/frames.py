@@ -35,11 +35,7 @@ class Part(NamedTuple):
 
 
 def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:
-    """Return the hashes of the parts of a page, 9 bytes each, in order.
-
-    Returns:
-        Nothing for a page of too many parts.
-    """
+    """Return the hashes of the parts of a page, 9 bytes each, or nothing for a page of too many parts."""
     if len(texts) > PARTS_MAX:
         return b""
     return b"".join(
@@ -79,11 +75,7 @@ Frame = dict[int, Seen]
 def learn(frame: Frame, page: int, older: Sequence[Part], newer: Sequence[Part]) -> Frame:
     """Return what is known of a host after two successive fetches of one of its pages.
 
-    Args:
-        frame: What was known before, by form, the longest unchanged first.
-        page: A number of the page.
-        older: The parts of the former fetch.
-        newer: The parts of the later one.
+    The frame has what was known before, by form, the longest unchanged first.
     """
     changed, stayed = _compare(older, newer)
     if len(changed) > _LEARNED_MAX:

@@ -79,14 +79,9 @@ def longest(found: tuple[Passage, ...]) -> tuple[Passage, ...]:
 
 
 def uncovered(covered: Iterable[tuple[int, int]], characters: int, rate: int) -> list[tuple[int, int]]:
-    """Return the spans of a text outside its common passages.
+    """Return the spans of a text outside its common passages, which may come in any order.
 
     Up to a few symbols are not sampled at the end of a passage, so spans shorter than 4 times the rate are ignored.
-
-    Args:
-        covered: Passages as `[start, end)`, in any order.
-        characters: Length of the text.
-        rate: Characters per LD symbol.
     """
     position, found = 0, []
     for start, end in (*sorted(covered), (characters, characters)):

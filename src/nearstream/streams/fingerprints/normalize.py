@@ -47,10 +47,6 @@ def nfkc(text: str, piece_characters: int = _PIECE_CHARACTERS) -> str:
     """Return the NFKC of a text whose runs of marks are short.
 
     Other threads run between its pieces.
-
-    Args:
-        text: The text.
-        piece_characters: Most characters of a piece, but for some more that belong together.
     """
     if len(text) <= piece_characters:
         return unicodedata.normalize("NFKC", text)

@@ -41,10 +41,6 @@ def mask_personal(text: str, rules: TextRules) -> str:
 
     A URL becomes `url` and its host, a mail address `email`, a token of at least 8 characters with a digit `tok`, any
     other number `0`, and up to three words after a greeting `name`.
-
-    Args:
-        text: Any text.
-        rules: The longest run of marks that is kept.
     """
     if not text.isascii():
         text = nfkc(without_unsafe(text, rules.mark_run))

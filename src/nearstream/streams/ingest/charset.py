@@ -65,10 +65,8 @@ class Decoded(NamedTuple):
 def charset_named(label: str) -> str | None:
     """Return Python's name of the charset that is meant by a label.
 
-    It is the superset that is sent under the label, such as `gb18030` for `gb2312`.
-
-    Returns:
-        None if the label is unknown, or means US-ASCII, which says nothing of the bytes beyond it.
+    It is the superset that is sent under the label, such as `gb18030` for `gb2312`. None if the label is unknown, or
+    means US-ASCII, which says nothing of the bytes beyond it.
     """
     label = label.strip(" \t\r\n\f'\"")[:_LABEL_MAX_CHARACTERS]
     name = normalize_encoding(label).lower() if label.isascii() else ""
@@ -252,11 +250,7 @@ def _of_superset(error: UnicodeError) -> tuple[str, int]:
 
 
 def _shifted(pair: bytes) -> bytes:
-    """Return the row and the cell of a character of JIS X 0208 as two bytes of Shift JIS.
-
-    Raises:
-        ValueError: They are no row and cell.
-    """
+    """Return the row and the cell of a character of JIS X 0208 as two bytes of Shift JIS."""
     row, cell = (byte & 0x7F for byte in pair)
     if not (0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E):
         raise ValueError("expected a row and a cell from 1 to 94")

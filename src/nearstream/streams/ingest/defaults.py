@@ -100,12 +100,7 @@ def name_of_page(url: str) -> str:
 
 
 def declared_name(target: str, url: str) -> str:
-    """Return the name of the page that a page declares as its canonical one. Empty: the target is no URL.
-
-    Args:
-        target: As it is written in the page.
-        url: Where the page was observed.
-    """
+    """Return the name of the page that a page declares as its canonical one. Empty: the target is no URL."""
     declared = joined_url(target, url)
     return shortened(canonical_url(declared)) if declared else ""
 

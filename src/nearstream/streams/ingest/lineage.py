@@ -46,12 +46,7 @@ def canonical_url(url: str) -> str:
 
 
 def joined_url(target: str, url: str) -> str:
-    """Return the URL of a link on a page. Empty: it leads to no page.
-
-    Args:
-        target: As it is written in the page.
-        url: Where the page was observed.
-    """
+    """Return the URL of a link on the page of a URL. Empty: it leads to no page."""
     try:
         joined = urljoin(url, target.strip())
         return joined if urlsplit(joined).scheme in ("http", "https") else ""

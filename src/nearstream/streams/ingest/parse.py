@@ -206,11 +206,7 @@ def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
 
 
 def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    """Decode a text, and say whether characters of it had to be replaced.
-
-    Raises:
-        InvalidMessageError: It is no text in any charset.
-    """
+    """Decode a text, and say whether characters of it had to be replaced."""
     if value.startswith(_GZIP_START):
         raise InvalidMessageError(
             Reason.UNSUPPORTED_CONTENT_TYPE, "expected content-encoding gzip with what is compressed"

@@ -52,13 +52,7 @@ class Arrival:
 
 
 def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put | Removal | Label:
-    """Return the message to the store about an arrival.
-
-    Args:
-        arrival: What arrives.
-        arriving: The document. None: it is a removal or a label.
-        number: The number of its record.
-    """
+    """Return the message to the store about an arrival: a document, a removal or a label."""
     document = document_hash(arrival.document_key)
     if arriving is None and arrival.labelling is not None:
         return Label(number, document, pack_label(arrival.labelling), arrival.labelling.given_ms)

@@ -39,13 +39,7 @@ def _contained(found: Found, bulk_count: int) -> Contained | None:
 
 
 def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) -> CheckAnswer:
-    """Build the answer about a document.
-
-    Args:
-        found: What it is to the documents of the index.
-        bulk_count: Number of copies within an hour from which it is bulk.
-        details: What else is known about the family that it would join.
-    """
+    """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk."""
     best, family = found.best, found.family
     count = family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)

@@ -224,12 +224,7 @@ def document_verdict(
 ) -> DocumentVerdict:
     """Build the verdict about a document.
 
-    Args:
-        arriving: The document.
-        kind: The best relation.
-        best: The pair of that relation, or None if there is no pair or the other document is gone.
-        family: Its family.
-        degraded: What was incomplete.
+    The pair is that of the best relation, None if there is no pair or the other document is gone.
     """
     founder = None if family.founder is None else document_ref(family.founder)
     return DocumentVerdict(

@@ -76,14 +76,10 @@ class Native(Protocol):
         """Return what turns one text part into another (see `store/record.py`)."""
 
     def shortlist(self, found: Sequence[tuple[bytes, bytes]], numbers: tuple[int, ...], /) -> tuple[bytes, int, int]:
-        """Return who shares most keys with a document (see `matching/protocol/tally.py`).
+        """Return who shares most keys with a document, as rows in `tally.ROW`.
 
-        Args:
-            found: A list of keys, and what their buckets held.
-            numbers: The fields of `Tallying` in tally.h.
-
-        Returns:
-            The rows in `tally.ROW`, the number of full buckets, and whether there are more.
+        Beside them are the number of full buckets, and whether there are more. The numbers are the fields of `Tallying`
+        in tally.h.
         """
 
     def keys_that_hold(
@@ -99,11 +95,8 @@ class Native(Protocol):
     ) -> tuple[list[bytes], list[bytes]]:
         """Return the keys and the items of a command with entries (see `redis/store/entries.py`).
 
-        Args:
-            entries: A list of numbers, hints and keys.
-            tag: What the keys of the command begin with.
-            kinds: The letters of the kinds of keys.
-            numbers: The fields of `Spread` in entries.h.
+        An entry has a number, a hint and keys. The tag begins each key of the command. The numbers are the fields of
+        `Spread` in entries.h.
         """
 
     def compare(
@@ -115,14 +108,9 @@ class Native(Protocol):
         costs: bytes,
         /,
     ) -> bytes:
-        """Compare a text with others and return packed estimates (see `estimates/comparing.py`).
+        """Compare a text with others and return packed estimates.
 
-        Args:
-            arriving: The text.
-            others: The other texts.
-            ties: For each of these what `tie` of `estimates/comparing.py` returns.
-            reach: Returns the reach of blocks at a rate (see `estimates/comparing.py`).
-            costs: The costs of unrelated text (see `estimates/comparing.py`).
+        `estimates/comparing.py` says what ties, the reach of blocks at a rate and the costs of unrelated text are.
         """
 
     def common_text(
@@ -130,15 +118,8 @@ class Native(Protocol):
     ) -> tuple[bytes, bytes, bytes, bytes]:
         """Return where the common text of two texts lies (see `estimates/passages.py`).
 
-        Args:
-            one: A text.
-            other: Another text.
-            same_lineage: Whether both are of one lineage.
-            reach: Returns the reach of blocks at a rate (see `estimates/comparing.py`).
-
-        Returns:
-            The passages in order, those in another order, the best segment if there is one, and the changes. Each takes
-            four int64: its start and its end in the shorter text, then those in the longer one.
+        These are the passages in order, those in another order, the best segment if there is one, and the changes. Each
+        takes four int64: its start and its end in the shorter text, then those in the longer one.
         """
 
     def share_only_an_end(self, one: TextFields, other: TextFields | PackedText, /) -> bool:

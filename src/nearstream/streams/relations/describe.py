@@ -93,10 +93,7 @@ class Related:
 def confidence(relation: str, rule: str, low_confidence: Sequence[str]) -> float:
     """Return the share of events that were right on labelled documents, of those of one relation.
 
-    Args:
-        relation: The relation.
-        rule: Name of the rule that decided.
-        low_confidence: Why the numbers are weak. Events near a threshold are less often right.
+    Events near a threshold are less often right.
     """
     if rule == SAME_LINEAGE.name:
         return LINEAGE_CONFIDENCE

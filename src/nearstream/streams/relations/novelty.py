@@ -49,13 +49,9 @@ class Novelty:
 
 
 def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
-    """Return the novelty of a document beside some earlier documents.
+    """Return the novelty of a document beside the earlier documents that it was compared with.
 
-    The order of the sources but the first does not matter.
-
-    Args:
-        arriving: The document.
-        sources: Documents that it was compared with, the one that its verdict names first. Empty: it is unlike all.
+    The first one is that which its verdict names. The order of the others does not matter. Without any, it is all new.
     """
     if not sources:
         whole = _amount(arriving, [], 0)
@@ -134,13 +130,7 @@ def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]
 
 
 def novelty_in_text(found: Novelty, text: str, rules: TextRules) -> Novelty:
-    """Return a novelty with places in a text.
-
-    Args:
-        found: A novelty with places in the normal form.
-        text: The text as it was sent.
-        rules: The rules of the normal form.
-    """
+    """Return a novelty with places in the text as it was sent, from one with places in its normal form."""
     if not found.novel_spans:
         return found
     is_whole = not found.sources and found.added is None

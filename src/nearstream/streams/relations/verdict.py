@@ -114,11 +114,7 @@ def relate(
 ) -> Verdict:
     """Return the verdict of the first rule that holds.
 
-    Args:
-        newer: The larger of both by (observed_at, id, position, version).
-        older: The other one.
-        estimate: Their estimate.
-        thresholds: Thresholds of the rules.
+    The newer document is the larger one by (observed_at, id, position, version).
     """
     by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, older)
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
@@ -139,14 +135,8 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
 def rule_of_surroundings(by_text: Rule, one: Signature, other: Comparable) -> Rule:
     """Return the rule of two texts, or that of mails and pages around them.
 
-    Args:
-        by_text: The rule that two texts decide.
-        one: One of them.
-        other: The other one, which is unpacked only if that has to be.
-
-    Returns:
-        `common_end` for mails that share only their end, `equal_main_content` for pages with equal main contents that
-        show other texts beside it.
+    This is `common_end` for mails that share only their end, and `equal_main_content` for pages with equal main
+    contents that show other texts beside it. The other text is unpacked only if that has to be.
     """
     if by_text is EQUAL_DIGEST:
         return EQUAL_MAIN_CONTENT if surroundings_differ(one, other) else by_text

@@ -53,11 +53,7 @@ def _invalid_ld(signature: Signature, rules: LdRules) -> str:
 
 
 def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
-    """Return the number of symbols, and the position of the last one in bytes.
-
-    Raises:
-        ValueError: The bytes are no symbols and gaps of this scheme.
-    """
+    """Return the number of symbols, and the position of the last one in bytes."""
     if rules.gap_bits:
         if signature.gaps:
             raise ValueError("gaps packed with their symbols expected")
@@ -70,11 +66,7 @@ def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
 
 
 def _varints(packed: bytes) -> list[int]:
-    """Return numbers in unsigned LEB128.
-
-    Raises:
-        ValueError: The last number does not end, or one has more than 6 bytes.
-    """
+    """Return numbers in unsigned LEB128. The last one has to end, and none may have more than 6 bytes."""
     numbers, number, bits = [], 0, 0
     for byte in packed:
         number |= (byte & 0x7F) << bits

@@ -219,13 +219,9 @@ class History:
         return given_ms.to_bytes(TIME_BYTES, "big") + labelling.label
 
     def advance(self, now_ms: int, observed_ms: int = 0) -> None:
-        """Set the time, and let expire what is too old.
+        """Set the time, and let expire what is too old. 0 is the time of the clock, or without one of the observation.
 
         By the times of observation, documents expire between batches, so that each is decided about that came in one.
-
-        Args:
-            now_ms: The time. 0: that of the clock, or without one that of the observation.
-            observed_ms: When the document was observed.
         """
         is_given = now_ms > 0 or self._clock is not None
         now_ms = now_ms or (self._clock() if self._clock else observed_ms)

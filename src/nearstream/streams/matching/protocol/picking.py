@@ -21,15 +21,8 @@ def pick(
 ) -> tuple[list[int], bool]:
     """Return the states to compare with, the best first, and whether the limit left some out.
 
-    They are ranked by their share: the weight divided by the number of anchors of the document with fewer of them.
-    Behind the first `BEST`, the share has to be `ENOUGH`, and the shared keys have to be telling.
-
-    Args:
-        shared: The keys that each living state shares with the document.
-        views: What is known about these states.
-        families: What is known about their families.
-        anchors: Number of anchor keys of the document.
-        limits: Bounds of the index.
+    They are ranked by their share: the weight of the shared keys divided by the number of anchors of the document with
+    fewer of them. Behind the first `BEST`, the share has to be `ENOUGH`, and the shared keys have to be telling.
     """
     fewer = {number: min(anchors, views[number].anchors) for number in shared}
     shares = {number: shared[number].weight / max(fewer[number], 1) for number in shared}

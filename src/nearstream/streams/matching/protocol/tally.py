@@ -65,16 +65,10 @@ class Shortlist:
 
 
 def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
-    """Return the states to look at, the best first.
+    """Return the states to look at, the best first, from what the buckets of a document held.
 
     These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
     share only what many documents have, these are the first `COMMON_READS`.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        own: Its number.
-        anchors: Number of its anchor keys.
-        limits: Bounds of the index.
     """
     numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS, not limits.events_per_family)
     packed, full_buckets, is_cut = native.shortlist(found, numbers)
@@ -104,13 +98,7 @@ def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
 
 
 def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
-    """Return the keys whose buckets held `HEADS` entries or more, and at least two of these numbers.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        numbers: The numbers.
-        kinds: The letters for these kinds.
-    """
+    """Return the keys of some kinds whose buckets held `HEADS` entries or more, and at least two of these numbers."""
     if len(numbers) < 2:
         return b""
     some = frozenset(numbers)
