@@ -44,18 +44,12 @@ class Rule:
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What an alert is about.
+    """What an alert is about."""
 
-    Attributes:
-        collection: The tenant, `*` for all.
-        name: Id of a family, or reason of dead letters.
-        scheme: Name of the scheme.
-        founder: Id of the founder of the family, None if it is unknown. UNSET for dead letters.
-    """
-
-    collection: str
-    name: str
-    scheme: str
+    collection: str  # the tenant, `*` for all
+    name: str  # id of a family, or reason of dead letters
+    scheme: str  # name of the scheme
+    # Id of the founder of the family, None if it is unknown. UNSET for dead letters.
     founder: str | UnsetType | None = UNSET
 
     @property
@@ -65,50 +59,32 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Arrival(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """One that is counted: a member of a family, or a dead letter.
+    """One that is counted: a member of a family, or a dead letter."""
 
-    Attributes:
-        at_ms: Time of the document in milliseconds since 1970.
-        number: Ordinal in the family. Of a dead letter, a number that its repeats share.
-        event_id: Id of the verdict or dead letter.
-    """
-
-    at_ms: int
-    number: int
-    event_id: str
+    at_ms: int  # time of the document in milliseconds since 1970
+    number: int  # Ordinal in the family. Of a dead letter, a number that its repeats share.
+    event_id: str  # id of the verdict or dead letter
 
 
 class Caused(msgspec.Struct, frozen=True, array_like=True):
-    """An alert with what caused it.
+    """An alert with what caused it."""
 
-    Attributes:
-        cause: Id of an event of the batch that caused the alert. When this event is delivered again, the alert is sent
-            again. Empty: there was no event, only silence.
-        alert: The alert.
-    """
-
+    # Id of an event of the batch that caused the alert. When this event is delivered again, the alert is sent again.
+    # Empty: there was no event, only silence.
     cause: str
-    alert: Alert
+    alert: Alert  # the alert
 
 
 class Tally(msgspec.Struct, frozen=True, array_like=True):
-    """What a rule remembers of one subject. Its size has a bound.
+    """What a rule remembers of one subject. Its size has a bound."""
 
-    Attributes:
-        arrivals: Those of the last window, in order of time, at most `KEPT_LIMITS` times the limit.
-        passed: The largest ordinal that has left the window. Lower ones have been counted before.
-        heard_ms: Timestamp of the newest record.
-        alerts: The newest alerts, beginnings and ends, at most `KEPT_ALERTS`.
-        is_sent: Whether the newest alert is sent, or will be when its cause is delivered again.
-        before: Of a labelled family: its copies within an hour before its first label.
-    """
-
+    # Those of the last window, in order of time, at most `KEPT_LIMITS` times the limit.
     arrivals: tuple[Arrival, ...] = ()
-    passed: int = 0
-    heard_ms: int = 0
-    alerts: tuple[Caused, ...] = ()
-    is_sent: bool = True
-    before: int | None = None
+    passed: int = 0  # The largest ordinal that has left the window. Lower ones have been counted before.
+    heard_ms: int = 0  # timestamp of the newest record
+    alerts: tuple[Caused, ...] = ()  # the newest alerts, beginnings and ends, at most `KEPT_ALERTS`
+    is_sent: bool = True  # whether the newest alert is sent, or will be when its cause is delivered again
+    before: int | None = None  # of a labelled family: its copies within an hour before its first label
 
     @property
     def is_firing(self) -> bool:

@@ -45,7 +45,7 @@ def find_flood(
 ) -> Tally:
     """Begin an alert if far more matches a label than before it.
 
-    The limit of the rule is the multiple of the rate before the label. The growth is None if nothing is labelled.
+    The rule limits the rate as a multiple of the rate before. Without a label there is no growth.
     """
     if growth is None:
         return Tally()

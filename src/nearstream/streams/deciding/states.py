@@ -24,33 +24,19 @@ ERROR_MS = 3_600_000
 
 
 class PageState(msgspec.Struct, frozen=True, array_like=True):
-    """What is kept of a lineage between two fetches.
+    """What is kept of a lineage between two fetches."""
 
-    Attributes:
-        decision: The newest one.
-        own: The document of the latest fetch. None: it is not known.
-        content: Version of the text with which its content began. It stays while only the frame changes.
-        family: Id of the family of its text.
-        rests_on: Content of the canonical page on which a skip rests.
-        parts: The hashes of the parts of the page, packed. Empty: the document was no page.
-        declared: The lineage of the page that it declares as its canonical one.
-        aliases: Other names of the page, under which decisions are also sent, the newest last.
-        before: The state before the text turned to one of another family.
-        payload: The digest of what the server sent, and the id of the first WARC record that holds it.
-        payload_at: When that payload was first fetched.
-    """
-
-    decision: Decision
-    own: DocumentRef | None = None
-    content: str = ""
-    family: str = ""
-    rests_on: str = ""
-    parts: bytes = b""
-    declared: str = ""
-    aliases: tuple[str, ...] = ()
-    before: "PageState | None" = None
-    payload: str = ""
-    payload_at: datetime | None = None
+    decision: Decision  # the newest one
+    own: DocumentRef | None = None  # The document of the latest fetch. None: it is not known.
+    content: str = ""  # Version of the text with which its content began. It stays while only the frame changes.
+    family: str = ""  # id of the family of its text
+    rests_on: str = ""  # content of the canonical page on which a skip rests
+    parts: bytes = b""  # The hashes of the parts of the page, packed. Empty: the document was no page.
+    declared: str = ""  # the lineage of the page that it declares as its canonical one
+    aliases: tuple[str, ...] = ()  # other names of the page, under which decisions are also sent, the newest last
+    before: "PageState | None" = None  # the state before the text turned to one of another family
+    payload: str = ""  # the digest of what the server sent, and the id of the first WARC record that holds it
+    payload_at: datetime | None = None  # when that payload was first fetched
 
     @property
     def text(self) -> str:
@@ -77,27 +63,17 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ErrorText(msgspec.Struct, frozen=True, array_like=True):
-    """A text to which pages of a host have turned.
+    """A text to which pages of a host have turned."""
 
-    Attributes:
-        family: Id of its family.
-        event_id: Of the verdict that showed it.
-    """
-
-    family: str
-    event_id: str
+    family: str  # id of its family
+    event_id: str  # of the verdict that showed it
 
 
 class HostErrors(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of the error pages of a host.
+    """What is known of the error pages of a host."""
 
-    Attributes:
-        turns: The newest turns, at most `TURNS_MAX`.
-        texts: The newest error texts, at most `TEXTS_MAX`.
-    """
-
-    turns: tuple[Turn, ...] = ()
-    texts: tuple[ErrorText, ...] = ()
+    turns: tuple[Turn, ...] = ()  # the newest turns, at most `TURNS_MAX`
+    texts: tuple[ErrorText, ...] = ()  # the newest error texts, at most `TEXTS_MAX`
 
     def holds(self, family: str) -> bool:
         """Return whether a family is an error text of the host."""

@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:
-    """Return the hashes of the parts of a page, 9 bytes each, or nothing for a page of too many parts."""
+    """Return hashes of the parts, 9 bytes each, or nothing if a page has too many parts."""
     if len(texts) > PARTS_MAX:
         return b""
     return b"".join(
@@ -56,17 +56,12 @@ def _hash(text: str, key: HashKey) -> int:
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
-    """What fetches have shown of the parts of one form.
+    """What fetches have shown of the parts of one form."""
 
-    Attributes:
-        changed: How often a page had such a part, and not the equal one at the next fetch, or the other way round.
-        stayed: How often a page had it, and again at the next fetch, since it first changed.
-        pages: Numbers of the first pages on which it changed, at most 4.
-    """
-
+    # How often a page had such a part, and not the equal one at the next fetch, or the other way round.
     changed: int = 0
-    stayed: int = 0
-    pages: tuple[int, ...] = ()
+    stayed: int = 0  # how often a page had it, and again at the next fetch, since it first changed
+    pages: tuple[int, ...] = ()  # numbers of the first pages on which it changed, at most 4
 
 
 Frame = dict[int, Seen]

@@ -65,7 +65,7 @@ class LdRules:
     max_symbols: int = 2_048  # the rate is doubled until there are at most this many symbols
 
     def first_rate(self, n_bytes: int) -> int:
-        """Return the rate to try first for a normal form of so many bytes."""
+        """Return the rate to try first for a normal form."""
         return self.rates[sum(n_bytes >= length for length in self.lengths)]
 
 

@@ -243,8 +243,5 @@ def _properties(fold: NDArray[np.uint32], parts: _Parts) -> NDArray[np.uint32]:
 
 
 def _is_complex(folded: NDArray[np.uint32]) -> bool:
-    """Return whether parts fold to more than a letter or space.
-
-    They are entries of the fold table. A mark that follows no letter or number is dropped.
-    """
+    """Return whether parts fold to more than a letter or space. A mark after neither letter nor number is dropped."""
     return bool(folded[0] & MARK or (folded.size > 1 and np.any(folded & BASE)))

@@ -250,7 +250,7 @@ def _of_superset(error: UnicodeError) -> tuple[str, int]:
 
 
 def _shifted(pair: bytes) -> bytes:
-    """Return the row and the cell of a character of JIS X 0208 as two bytes of Shift JIS."""
+    """Return row and cell of a character (JIS X 0208) as two bytes of Shift JIS."""
     row, cell = (byte & 0x7F for byte in pair)
     if not (0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E):
         raise ValueError("expected a row and a cell from 1 to 94")

@@ -100,7 +100,7 @@ def name_of_page(url: str) -> str:
 
 
 def declared_name(target: str, url: str) -> str:
-    """Return the name of the page that a page declares as its canonical one. Empty: the target is no URL."""
+    """Return the canonical name that a page declares. Empty: the target is no URL."""
     declared = joined_url(target, url)
     return shortened(canonical_url(declared)) if declared else ""
 

@@ -46,7 +46,7 @@ def canonical_url(url: str) -> str:
 
 
 def joined_url(target: str, url: str) -> str:
-    """Return the URL of a link on the page of a URL. Empty: it leads to no page."""
+    """Return the absolute URL of a link. Empty: the link leads to no page."""
     try:
         joined = urljoin(url, target.strip())
         return joined if urlsplit(joined).scheme in ("http", "https") else ""

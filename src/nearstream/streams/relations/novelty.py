@@ -130,7 +130,7 @@ def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]
 
 
 def novelty_in_text(found: Novelty, text: str, rules: TextRules) -> Novelty:
-    """Return a novelty with places in the text as it was sent, from one with places in its normal form."""
+    """Return a novelty whose places are in the text as sent, not in its normal form."""
     if not found.novel_spans:
         return found
     is_whole = not found.sources and found.added is None

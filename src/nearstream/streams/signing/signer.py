@@ -158,7 +158,7 @@ def _present(value: _Value | None, name: str) -> _Value:
 
 
 def packed_context(scheme: Scheme, key: HashKey) -> bytes:
-    """Return the table, salts and numbers for C, 8 bytes each, in the order of `Numbers` in native/job.h.
+    """Return the table, salts and numbers for C, 8 bytes each, ordered as `Numbers` in native/job.h.
 
     Raises:
         ValueError: The LD signature has other windows or more rates than C has room for.

@@ -66,7 +66,7 @@ def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
 
 
 def _varints(packed: bytes) -> list[int]:
-    """Return numbers in unsigned LEB128. The last one has to end, and none may have more than 6 bytes."""
+    """Return numbers in unsigned LEB128, each with at most 6 bytes."""
     numbers, number, bits = [], 0, 0
     for byte in packed:
         number |= (byte & 0x7F) << bits

@@ -219,7 +219,7 @@ class History:
         return given_ms.to_bytes(TIME_BYTES, "big") + labelling.label
 
     def advance(self, now_ms: int, observed_ms: int = 0) -> None:
-        """Set the time, and let expire what is too old. 0 is the time of the clock, or without one of the observation.
+        """Set the time, and let expire what is too old. A time of 0 means the clock, or else the observation.
 
         By the times of observation, documents expire between batches, so that each is decided about that came in one.
         """

@@ -10,7 +10,11 @@ def append_number(packed: bytearray, number: int) -> None:
 
 
 def take_number(packed: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and where it ends. It raises `IndexError` if the number does not end."""
+    """Return the number at a place, and where the number ends.
+
+    Raises:
+        IndexError: It does not end.
+    """
     number, shift = packed[at] & 0x7F, 7
     while packed[at] > 0x7F:
         at += 1

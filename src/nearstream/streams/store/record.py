@@ -44,31 +44,20 @@ class _Identity(msgspec.Struct, array_like=True):
     """What a signature says about the document, without what is stored beside the record.
 
     `Signature` describes the fields. Defaults at the end are not written, so that the array has up to 12 values.
-
-    Attributes:
-        partition: Partition of the origin, -1 without an origin.
-        offset: Offset of the origin.
-        flags: A sum of the constants above.
-        raw_digest: None if it equals the digest.
-        lineage: None also if it equals the id.
-        url: None also if it equals the lineage.
-        collection: None for the default one.
-        topic: Topic of the origin. None for the default one.
-        sent_after_ms: Timestamp of the origin minus the time of observation. None: it is not known.
     """
 
-    partition: int
-    offset: int
-    flags: int
-    raw_digest: bytes | None = None
-    lineage: str | None = None
-    url: str | None = None
+    partition: int  # partition of the origin, -1 without an origin
+    offset: int  # offset of the origin
+    flags: int  # a sum of the constants above
+    raw_digest: bytes | None = None  # None if it equals the digest
+    lineage: str | None = None  # None also if it equals the id
+    url: str | None = None  # None also if it equals the lineage
     source: str | None = None
     labels: Labels | None = None
-    collection: str | None = None
+    collection: str | None = None  # None for the default one
     degraded: tuple[str, ...] | None = None
-    topic: str | None = None
-    sent_after_ms: int | None = None
+    topic: str | None = None  # Topic of the origin. None for the default one.
+    sent_after_ms: int | None = None  # Timestamp of the origin minus the time of observation. None: it is not known.
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -20,10 +20,10 @@ class Choice:
 def choose(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> Choice:
     """Choose the family of a document, which was compared with all that it met.
 
-    This is its own if others have followed it; one that counts it already; else that of a decided equal text; else that
-    of its former state, if it is a copy; else that of the representative of which it is the best copy. Where an equal
-    text is undecided, it goes before other copies, or else equal texts that are copies of two families would end in
-    both.
+    The first family that fits is chosen: its own if others have followed the document, one that counts the document
+    already, the family of a decided equal text, that of the former state if the document is a copy of this, and that of
+    the representative with the best rank. An undecided equal text goes before other copies, or else equal texts that
+    are copies of two families would end in both.
     """
     followers = any(_founder(each.number, views) == case.number for each in case.copies)
     if case.registered.is_founder or followers:

@@ -65,7 +65,7 @@ class Shortlist:
 
 
 def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
-    """Return the states to look at, the best first, from what the buckets of a document held.
+    """Return the states to look at, the best first.
 
     These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
     share only what many documents have, these are the first `COMMON_READS`.
@@ -98,7 +98,7 @@ def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
 
 
 def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
-    """Return the keys of some kinds whose buckets held `HEADS` entries or more, and at least two of these numbers."""
+    """Return keys whose buckets held at least `HEADS` entries, and at least two of these numbers."""
     if len(numbers) < 2:
         return b""
     some = frozenset(numbers)
