@@ -9,7 +9,7 @@ from contextlib import contextmanager
 _SWITCH_SECONDS = 0.0005
 _LOOK_SECONDS = 0.002  # to look more often takes as much time as some of the work
 _TRIES = 6
-_USUAL_SECONDS = 0.015  # that the loop of `_slowness` takes on the machines whose figures bounds are made from
+_USUAL_SECONDS = 0.015  # that the loop of `slowness` takes on the machines whose figures bounds are made from
 
 
 @contextmanager
@@ -35,14 +35,14 @@ def longest_hold(work: Callable[[], object], enough_seconds: float) -> float:
         work: What is done, up to six times.
         enough_seconds: A hold of so many seconds is good, and is not measured again.
     """
-    longest = _longest_hold(work) / _slowness()
+    longest = _longest_hold(work) / slowness()
     for _ in range(_TRIES - 1):
         if longest > enough_seconds:
-            longest = min(longest, _longest_hold(work) / _slowness())
+            longest = min(longest, _longest_hold(work) / slowness())
     return longest
 
 
-def _slowness() -> float:
+def slowness() -> float:
     """Return how many times as long as usual this machine takes now for a loop, at least 1."""
     began, number = time.thread_time(), 0
     for each in range(200_000):
