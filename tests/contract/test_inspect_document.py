@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.matching.arriving import Arrival, Arriving, message_of
+from nearstream.streams.matching.arriving import Arrival, Arriving, message_of, pack_keys
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.telling import Matched
-from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.messages import Cover, Entry
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import Lane, RedisIndex
@@ -157,15 +157,14 @@ async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
 
 
 async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
-    every_pair = replace(address, slots=PARTITIONS, limits=replace(address.limits, events_per_family=0))
-    index = await RedisIndex.open(every_pair, partitions=PARTITIONS, may_create=True)
-    names = [name for name in map(str, range(400)) if partition_of(b"default/%s" % name.encode(), PARTITIONS) == 0][:60]
-    batch = [sign(name, TEXT, lineage="l") for name in names]
-    await Topic().match(index, batch)
+    index = await RedisIndex.open(replace(address, slots=PARTITIONS), partitions=PARTITIONS, may_create=True)
+    store, keys = index.store(), STANDARD.keys(sign("a", TEXT, lineage="l"), KEY)
+    numbers = [store.number(Position(0, at)) for at in range(60)]
+    for number in numbers:
+        await store.enter([Entry(number, 0, b"".join(pack_keys(keys)))])
     caps = {"digest": 12, "lineage": 8, "band": 12, "anchor": 50}
     for at, holds in ((0, {"digest", "band", "anchor"}), (8, {"anchor"}), (59, set(caps))):
-        state = await current(index, names[at])
-        buckets = await inspect_buckets(index, STANDARD.keys(batch[at], KEY), state.number)
+        buckets = await inspect_buckets(index, keys, numbers[at])
         assert {each.kind for each in buckets} == set(caps)
         assert len(buckets) > 20
         assert {(each.kind, each.entries, each.cap, each.is_hot) for each in buckets} == {

@@ -12,19 +12,18 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_signature, encode_signature
 from nearstream.schemas.verdicts.events import Containment, Retraction, Version
 from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Call, Position, Store, Transport
 from tests.support.families import lines
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sign, verdict
-from tests.support.stores import Make, through
+from tests.support.stores import through
 
 TEXT = words(1, 600)
 NEAR = [*TEXT[:300], *words(2, 12), *TEXT[300:]]
 PASSAGE, OTHER = TEXT[100:300], words(3, 600)
-ALL_PAIRS = IndexLimits(events_per_family=0)
 
 
 def arrivals(signatures: Sequence[Signature], partitions: int = 1) -> list[Arrival]:
@@ -55,14 +54,6 @@ async def test_a_document_whose_fields_are_at_their_bounds_is_stored_and_found(s
         told = await one.match_all([Arrival(signature.document_key, signature, Position(0, number))])
         assert told[0].verdict
         assert told[0].verdict.verdict == ("exact_duplicate" if number else "unique")
-
-
-async def test_where_every_pair_has_its_event_a_copy_stays_in_all_its_buckets(make: Make) -> None:
-    one = matcher(await make(ALL_PAIRS))
-    for name, text in (("a", TEXT), ("b", NEAR), ("c", " ".join(TEXT).upper())):
-        await one.match(sign(name, text, ord(name)))
-    told = await one.match(sign("d", PASSAGE, 200))
-    assert {event.older.id for event in told.events if isinstance(event, Containment)} == {"a", "b", "c"}
 
 
 async def test_a_founder_that_changes_tells_again_of_other_families_and_a_copy_does_not(store: Store) -> None:
@@ -180,8 +171,7 @@ async def test_s13_two_collections_never_meet(store: Store) -> None:
     assert [verdict(each).verdict for each in told] == ["unique", "unique", "exact_duplicate"]
 
 
-async def test_a_look_up_counts_what_is_shared_by_kind(make: Make) -> None:
-    store = await make(ALL_PAIRS)
+async def test_a_look_up_counts_what_is_shared_by_kind(store: Store) -> None:
     own = sign("a", TEXT, lineage="x")
     await matcher(store).match_all([Arrival(own.document_key, own), put("b", PASSAGE), put("c", OTHER, lineage="x")])
     result = await neighbours(store, sign("q", TEXT, lineage="x"))

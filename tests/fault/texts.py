@@ -120,8 +120,8 @@ async def true_events(
 ) -> dict[str, bytes]:
     """Return what a process says about the documents of each event if it knows no others.
 
-    It tells all pairs apart, without families. Two that share no key may have met in a stream, through a third document
-    whose family one of them represents. So where it sends nothing, it is asked again with two that meet.
+    Two that share no key may have met in a stream, through a third document whose family one of them represents. So
+    where it sends nothing, it is asked again with two that meet.
     """
     true: dict[str, bytes] = {}
     for event_id, value in dict(found).items():
@@ -133,7 +133,7 @@ async def true_events(
 
 async def _said(deployment: Deployment, named: Sequence[Signature], *, meet: bool) -> list[Event]:
     """Return the events about these documents. If they shall meet, each is found by the keys of all."""
-    store = local_store(replace(deployment.index_limits, events_per_family=0, retention_seconds=0))
+    store = local_store(replace(deployment.index_limits, retention_seconds=0))
     matcher, said = deployment.matcher(store), list[Event]()
     words = b"".join(pack_keys(deployment.scheme.keys(each, deployment.key))[1] for each in named)
     for at, each in enumerate(named):

@@ -30,7 +30,7 @@ def test_c_counts_as_the_reference_does() -> None:
     draw = Random(1)
     for _ in range(300):
         found, own, anchors = made_up(draw), draw.randint(1, 100), draw.randint(0, 60)
-        limits = IndexLimits(bucket_cap=draw.choice([12, 100]), events_per_family=draw.choice([0, 1]))
+        limits = IndexLimits(bucket_cap=draw.choice([12, 100]))
         expected = reference.shortlist(found, own, anchors, limits)
         counted = tally.shortlist(found, own, anchors, limits)
         assert expected == counted
@@ -43,13 +43,12 @@ def test_c_counts_as_the_reference_does() -> None:
         assert reference.held_for(found, some, number) == native.held_for(found, some, number)
 
 
-@pytest.mark.parametrize("events_per_family", [0, 1])
-def test_a_full_digest_bucket_hides_nobody_unless_every_pair_is_asked_for(events_per_family: int) -> None:
+def test_a_full_digest_bucket_hides_nobody() -> None:
     numbers = b"".join(number.to_bytes(NUMBER_BYTES, "big") for number in range(1, 13))
     found = [(b"x" + bytes(8), BUCKET.pack(0, 12) + numbers)]
-    met = tally.shortlist(found, 99, 0, IndexLimits(events_per_family=events_per_family))
-    assert met.full_buckets == 1 - events_per_family
-    assert {shared.in_full_bucket for shared in met.shared.values()} == {not events_per_family}
+    met = tally.shortlist(found, 99, 0, IndexLimits())
+    assert met.full_buckets == 0
+    assert {shared.in_full_bucket for shared in met.shared.values()} == {False}
 
 
 @pytest.mark.parametrize(

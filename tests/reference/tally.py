@@ -41,7 +41,7 @@ def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shor
     shared = counted.shared
     for number in sorted(shared, key=lambda each: (not shared[each].is_direct, -shared[each].weight, each)):
         if not shared[number].is_direct:
-            is_common = not is_telling(shared[number], anchors, limits)
+            is_common = not is_telling(shared[number], anchors)
             if is_common and common == COMMON_READS:
                 continue
             if others == LOOKS:
@@ -67,13 +67,13 @@ def weight(others: int) -> int:
 def _counted(found: Found, own: int, limits: IndexLimits) -> Shortlist:
     """Count the shared keys of every earlier state, in no order.
 
-    A full digest bucket hides nobody, because equal texts are one family, unless every pair is asked for.
+    A full digest bucket hides nobody, because equal texts are one family.
     """
     most = caps(limits.bucket_cap)
     counted = Shortlist()
     for key, numbers in held_by(found):
         kind, others = key[:1], [number for number in numbers if number != own]
-        is_full = len(others) >= most[kind] and (kind != DIGEST or not limits.events_per_family)
+        is_full = len(others) >= most[kind] and kind != DIGEST
         counted.full_buckets += is_full
         for number in others:
             shared = counted.shared.setdefault(number, Shared())

@@ -16,7 +16,6 @@ from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import COPY_PERCENT, Shared
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Keys, Scheme
-from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Join
 from nearstream.streams.store.record import Recorded, shortened, unpack_record
 
@@ -32,7 +31,6 @@ class Rules:
     scheme: Scheme  # the scheme of all signatures
     thresholds: Thresholds  # the thresholds of the rules
     relations: frozenset[str]  # names of the relations to be sent
-    limits: IndexLimits  # bounds of the index
 
 
 @dataclass
@@ -105,8 +103,7 @@ class Documents:
             keys: Keys = case.document.keys
             bands, anchors = len(keys.bands), len(keys.anchors)
         by_lineage = shared.by_lineage or is_former
-        shares_rare = shared.shares_rare or not self._rules.limits.events_per_family
-        return KeyMatch(bands, anchors, shared.by_digest, by_lineage, shared.in_full_bucket, shares_rare)
+        return KeyMatch(bands, anchors, shared.by_digest, by_lineage, shared.in_full_bucket, shared.shares_rare)
 
     def record_of(self, number: int, known: Known) -> Recorded:
         """Return the record of a state, unpacked as far as a comparison needs it.
@@ -153,19 +150,19 @@ class Documents:
         return Decision(founder, tuple(pairs[:PAIRS_CAP]), case.full_buckets > 0, case.cut)
 
     def _sent(self, related: Sequence[Compared], former: Compared | None, founder: int, known: Known) -> Iterator[int]:
-        every_pair, told = not self._rules.limits.events_per_family, set[int]()
+        told = set[int]()
         for each in sorted(related, key=lambda each: each is not former):
             if each.relation not in self._rules.relations or each.is_common_text:
                 continue
             family = _family_of(each, founder, known)
-            if each is not former and family in told and not every_pair:
+            if each is not former and family in told:
                 continue
             told.add(family)
             yield each.number
 
     def _pair(self, each: Compared, founder: int, known: Known, *, is_sent: bool, is_always: bool) -> Pair:
         family = _family_of(each, founder, known)
-        is_link = is_sent and not is_always and family != founder and self._rules.limits.events_per_family > 0
+        is_link = is_sent and not is_always and family != founder
         return Pair(each.number, family, each.relation, is_sent, is_link, each.candidate.match)
 
     def shortened(self, case: Case, founder: bytes) -> bytes:
@@ -201,8 +198,6 @@ class Documents:
 
         It may be a document of the same batch, which will found a family or join one.
         """
-        if not self._rules.limits.events_per_family:
-            return 0
         anchors = case.document.keys.anchors
         known = self._hints.numbers(anchors)
         number, count = Counter(known).most_common(1)[0] if known else (0, 0)

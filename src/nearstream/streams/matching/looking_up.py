@@ -107,7 +107,7 @@ async def look_up_all(
         now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
         pause: Awaited after each document that is compared.
     """
-    documents = Documents(Rules(asked[0].scheme, asked[0].thresholds, frozenset(), store.limits))
+    documents = Documents(Rules(asked[0].scheme, asked[0].thresholds, frozenset()))
     listing, known = _Listing(documents), Known()
     meeting = Meeting(_Reading(store), listing, pause)
     cases = [_case(each) for each in asked]

@@ -68,10 +68,9 @@ class Matcher:
         self._store, self._scheme, self._key, self._patience = store, scheme, key, patience
         self.partitions = store.shape.partitions
         self._thresholds = thresholds
-        self._documents = Documents(Rules(scheme, thresholds, relations, store.limits))
+        self._documents = Documents(Rules(scheme, thresholds, relations))
         self.counts = self._documents.counts
-        every_pair = not store.limits.events_per_family
-        self._teller = Teller(self._documents, scheme, relations, every_pair=every_pair)
+        self._teller = Teller(self._documents, scheme, relations)
         self._records: dict[int, bytes] = {}  # of states that were met lately, the first one met in front
 
     async def match(self, signature: Signature) -> Matched:

@@ -48,15 +48,11 @@ def with_references(matched: Matched, found: tuple[ReferenceMatch, ...]) -> Matc
 class Teller:
     """Builds verdicts and events from decided documents."""
 
-    def __init__(self, documents: Documents, scheme: Scheme, relations: frozenset[str], *, every_pair: bool) -> None:
-        """Take what knows the documents, the scheme, and the relations to be sent.
-
-        With `every_pair`, each related pair gets an event, whatever its families.
-        """
+    def __init__(self, documents: Documents, scheme: Scheme, relations: frozenset[str]) -> None:
+        """Take what knows the documents, the scheme, and the relations to be sent."""
         self._documents = documents
         self._scheme = scheme
         self._relations = relations
-        self._every_pair = every_pair
 
     async def told(self, case: Case, known: Known, pause: Pause) -> Matched:
         """Return the verdict and the events of a decided document."""
@@ -91,7 +87,7 @@ class Teller:
             for each in late
             if each.relation in self._relations
             and not each.is_common_text
-            and (self._every_pair or known.family_of(each.number) != decision.founder)
+            and known.family_of(each.number) != decision.founder
         ]
 
     def _family(self, case: Case, decision: Decision, known: Known, compared: Mapping[int, Compared]) -> Family:

@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     u64 own;
     long anchors, band_cap, lineage_cap, anchor_cap, unit, band_anchors, rare_below, rare_keys, rare_part, copy_percent,
-        looks, common_reads, every_pair;
+        looks, common_reads;
 } Tallying;
 
 typedef struct {
@@ -52,8 +52,8 @@ static void count_bucket(Table *table, const Tallying *t, const Bucket *bucket)
 {
     u8 kind = bucket->key[0];
     long others = (long)bucket->count - holds(bucket, t->own);
-    int hides = kind != 'x' || t->every_pair; /* equal texts are one family */
-    int is_full = hides && others >= cap_of(t, kind), is_rare = others < t->rare_below;
+    int is_full = kind != 'x' && others >= cap_of(t, kind); /* a full digest bucket hides nobody: one family */
+    int is_rare = others < t->rare_below;
     long weight = others ? (long)((double)t->unit / sqrt((double)others)) * (kind == 'b' ? t->band_anchors : 1) : 0;
     u8 flags = (u8)((is_full ? IN_FULL_BUCKET : 0) | (kind == 'x' ? BY_DIGEST : kind == 'l' ? BY_LINEAGE : 0));
     table->full_buckets += is_full;
@@ -85,7 +85,7 @@ static int is_telling(const Tallying *t, const Row *row)
 {
     long keys = row->bands + row->anchors;
     int is_rare = row->rare >= t->rare_keys && row->rare * t->rare_part >= keys;
-    return t->every_pair || is_rare || 100L * row->anchors >= t->copy_percent * t->anchors;
+    return is_rare || 100L * row->anchors >= t->copy_percent * t->anchors;
 }
 
 /* Sorts the rows, moves those that are worth a look to the front and counts them. Returns whether there are more. */
@@ -154,9 +154,9 @@ static int make_table(Table *table, PyObject *found)
 
 static int take_tallying(PyObject *numbers, Tallying *t)
 {
-    return PyArg_ParseTuple(numbers, "Klllllllllllll:shortlist", &t->own, &t->anchors, &t->band_cap, &t->lineage_cap,
+    return PyArg_ParseTuple(numbers, "Kllllllllllll:shortlist", &t->own, &t->anchors, &t->band_cap, &t->lineage_cap,
                             &t->anchor_cap, &t->unit, &t->band_anchors, &t->rare_below, &t->rare_keys, &t->rare_part,
-                            &t->copy_percent, &t->looks, &t->common_reads, &t->every_pair);
+                            &t->copy_percent, &t->looks, &t->common_reads);
 }
 
 static PyObject *shortlist(PyObject *module, PyObject *const *arguments, Py_ssize_t count)

@@ -64,7 +64,4 @@ class IndexLimits:
     candidates: int = 60  # Most candidates for one document. Digest and lineage matches do not count.
     retention_seconds: int = 2_592_000  # How long a document can be found. 0: for ever.
     documents: int = 1_000_000  # Live documents expected. This shapes the layout of the store and limits nothing.
-    # 1: a document has one event with each other family. 0, which only the oracle of the tests asks for: families
-    # change nothing, so each document enters all its buckets and every pair gets its event.
-    events_per_family: int = 1
     bands: int = 4  # Bands of a document in the scheme. This too shapes the layout of the store and limits nothing.

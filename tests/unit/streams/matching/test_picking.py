@@ -13,7 +13,6 @@ from nearstream.streams.store.registration import NUMBER_BYTES
 from tests.reference.tally import weight
 
 LIMITS = IndexLimits()
-ALL_PAIRS = IndexLimits(events_per_family=0)
 
 
 def view(anchors: int, founder: int = 0) -> View:
@@ -33,14 +32,14 @@ def chosen(shared: dict[int, Shared], anchors: dict[int, int], own: int, limits:
 
 def test_small_documents_rank_by_how_much_of_them_is_shared() -> None:
     shared = {1: of_anchors([5]), 2: of_anchors([5]), 3: of_anchors([5]), 4: of_anchors([1])}
-    numbers, cut = chosen(shared, {1: 40, 2: 41, 3: 6, 4: 2}, 45, replace(ALL_PAIRS, candidates=2))
+    numbers, cut = chosen(shared, {1: 40, 2: 41, 3: 6, 4: 2}, 45, replace(LIMITS, candidates=2))
     assert (numbers, cut) == ([3, 4], True)
 
 
 def test_rare_keys_count_more_than_many_common_ones() -> None:
     crowd = {number: of_anchors([4], others=20) for number in range(1, 21)}
     numbers, cut = chosen(
-        {**crowd, 30: of_anchors([1])}, dict.fromkeys((*crowd, 30), 9), 45, replace(ALL_PAIRS, candidates=1)
+        {**crowd, 30: of_anchors([1])}, dict.fromkeys((*crowd, 30), 9), 45, replace(LIMITS, candidates=1)
     )
     assert (numbers, cut) == ([30], True)
 
@@ -48,13 +47,13 @@ def test_rare_keys_count_more_than_many_common_ones() -> None:
 def test_digest_and_lineage_matches_come_first_and_are_not_limited() -> None:
     direct = {number: Shared(by_digest=number % 2 == 0, by_lineage=number % 2 == 1) for number in range(1, 9)}
     near = {number: of_anchors([number]) for number in range(20, 24)}
-    numbers, cut = chosen(direct | near, dict.fromkeys((*direct, *near), 40), 40, replace(ALL_PAIRS, candidates=2))
+    numbers, cut = chosen(direct | near, dict.fromkeys((*direct, *near), 40), 40, replace(LIMITS, candidates=2))
     assert (numbers, cut) == ([*range(1, 9), 23, 22], True)
 
 
 def test_behind_the_best_those_that_share_little_are_left_out() -> None:
     shared = {number: of_anchors([1], others=20) for number in range(1, 30)}
-    numbers, cut = chosen(shared, dict.fromkeys(shared, 60), 60, ALL_PAIRS)
+    numbers, cut = chosen(shared, dict.fromkeys(shared, 60), 60, LIMITS)
     assert (numbers, cut) == ([*range(1, BEST + 1)], False)
 
 
@@ -74,4 +73,3 @@ def test_of_those_that_share_only_common_text_few_are_looked_at() -> None:
     found = [(keys, b"".join(BUCKET.pack(key, len(numbers)) + packed for key in range(9)))]
     assert [*shortlist(found, 99, 40, LIMITS).shared] == numbers[:COMMON_READS]
     assert [*shortlist(found, 99, 9, LIMITS).shared] == numbers  # they share all that this one has
-    assert [*shortlist(found, 99, 40, ALL_PAIRS).shared] == numbers

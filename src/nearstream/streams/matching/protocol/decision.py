@@ -21,8 +21,7 @@ class KeyMatch(NamedTuple):
     by_digest: bool = False  # both have one digest
     by_lineage: bool = False  # both have one lineage, or are states of one document
     in_full_bucket: bool = False  # a shared bucket was full, so others may be missing
-    # Enough of the shared bands and anchors are rare. Always true where every pair has its event.
-    shares_rare: bool = True
+    shares_rare: bool = True  # enough of the shared bands and anchors are rare
 
 
 class Pair(NamedTuple):

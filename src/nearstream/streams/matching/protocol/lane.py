@@ -270,8 +270,8 @@ class Lane:
     async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
         """Let copies leave the buckets of words that lead to their family without them.
 
-        Where every pair has its event, all stay where they are. A dead document that is told again stays too: its heir
-        may have relied on it, and may be leaving the same buckets right now.
+        A dead document that is told again stays: its heir may have relied on it, and may be leaving the same buckets
+        right now.
         """
         entries, living = [], known.living()
         for case in cases:
@@ -279,7 +279,7 @@ class Lane:
             if case.is_gone or case.is_late or case.decision is None:
                 continue
             self._judge.learn(case, joined.representative if joined is not None else case.number)
-            stays = not self._store.limits.events_per_family or (case.is_restated and case.is_dead)
+            stays = case.is_restated and case.is_dead
             if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
             before = [number for number in living[case.decision.founder] if number < case.number]

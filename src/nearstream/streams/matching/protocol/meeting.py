@@ -85,8 +85,6 @@ class Meeting:
 
     async def find_twins(self, cases: Sequence[Case], known: Known) -> None:
         """Let exact copies leave out all buckets of words, if a living, decided state of a full family is there."""
-        if not self._store.limits.events_per_family:
-            return
         twins = {}
         for case in cases:
             if case.decision is None and not case.is_late:

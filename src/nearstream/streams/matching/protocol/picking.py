@@ -31,10 +31,8 @@ def pick(
     others, room = 0, dict[int, int]()
     for number in ranked:
         one = shared[number]
-        may_be_named = (
-            one.is_direct or others < BEST or (shares[number] >= ENOUGH and is_telling(one, fewer[number], limits))
-        )
-        if may_be_named and _is_of_the_few(number, one, views, families, room, shared, limits):
+        may_be_named = one.is_direct or others < BEST or (shares[number] >= ENOUGH and is_telling(one, fewer[number]))
+        if may_be_named and _is_of_the_few(number, one, views, families, room, shared):
             others += not one.is_direct
             if others > limits.candidates:
                 return chosen, True
@@ -49,14 +47,13 @@ def _is_of_the_few(
     families: Mapping[int, FamilyView],
     room: dict[int, int],
     found: Container[int],
-    limits: IndexLimits,
 ) -> bool:
     """Return whether a state represents its family, or is one of the best of the others.
 
     States of one lineage are not limited, nor are undecided ones. `room` counts by family how many may follow.
     """
     decision = views[number].decision
-    if not limits.events_per_family or one.by_lineage or decision is None:
+    if one.by_lineage or decision is None:
         return True
     founder = founder_of(decision)
     representative = representative_of(founder, families)

@@ -70,7 +70,7 @@ def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shor
     These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
     share only what many documents have, these are the first `COMMON_READS`.
     """
-    numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS, not limits.events_per_family)
+    numbers = (own, anchors, BAND_CAP, LINEAGE_CAP, limits.bucket_cap, *_CONSTANTS)
     packed, full_buckets, is_cut = native.shortlist(found, numbers)
     chosen = Shortlist(full_buckets=full_buckets, is_cut=bool(is_cut))
     for number, weight, shared_anchors, rare, bands, flags in ROW.iter_unpack(packed):
@@ -89,12 +89,12 @@ def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shor
 _CONSTANTS = (UNIT, BAND_ANCHORS, RARE_BELOW, RARE_KEYS, RARE_PART, COPY_PERCENT, LOOKS, COMMON_READS)
 
 
-def is_telling(shared: Shared, anchors: int, limits: IndexLimits) -> bool:
+def is_telling(shared: Shared, anchors: int) -> bool:
     """Return whether two documents share rare keys, or `COPY_PERCENT` of the anchors of one of them.
 
     `anchors` is the number of anchors of that one.
     """
-    return not limits.events_per_family or shared.shares_rare or 100 * shared.anchors >= COPY_PERCENT * anchors
+    return shared.shares_rare or 100 * shared.anchors >= COPY_PERCENT * anchors
 
 
 def crowded_keys(found: Found, numbers: Collection[int], kinds: bytes) -> bytes:
