@@ -14,9 +14,10 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
@@ -35,7 +36,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.passages import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching import telling
-from nearstream.streams.matching.counterpart import novelty_of
+from nearstream.streams.matching.counterpart import covers_of, novelty_of
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.novelty import Source, novelty
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
@@ -78,13 +79,14 @@ class Matching:
     def count(self) -> None:
         """Count the time of what is new from now on."""
 
-        def counted(*arguments: object) -> object:
+        def counted(function: Callable[..., object], *arguments: object) -> object:
             began = time.process_time()
-            found = novelty_of(*arguments)  # type: ignore[arg-type]
+            found = function(*arguments)
             self.novelty_seconds += time.process_time() - began
             return found
 
-        vars(telling)["novelty_of"] = counted
+        for function in (covers_of, novelty_of):
+            vars(telling)[function.__name__] = partial(counted, function)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 
 from nearstream.streams.matching.protocol import tally
 from nearstream.streams.native import native
-from nearstream.streams.store.buckets import BUCKET
+from nearstream.streams.store.buckets import BUCKET, split
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.registration import NUMBER_BYTES
 from tests.reference import tally as reference
@@ -37,7 +37,7 @@ def test_c_counts_as_the_reference_does() -> None:
         assert list(expected.shared) == list(counted.shared)
         number = draw.randint(1, 100)
         assert reference.keys_that_hold(found, number, own, b"ab") == native.keys_that_hold(found, number, own, b"ab")
-        keys = [*tally.split(b"".join(keys for keys, _ in found)), b"a" + bytes(8)]
+        keys = [*split(b"".join(keys for keys, _ in found)), b"a" + bytes(8)]
         some = b"".join(draw.sample(keys, draw.randint(0, len(keys))))
         number = draw.choice([0, number])
         assert reference.held_for(found, some, number) == native.held_for(found, some, number)

@@ -15,9 +15,8 @@ from nearstream.streams.matching.protocol.tally import (
     caps,
     held_by,
     is_telling,
-    split,
 )
-from nearstream.streams.store.buckets import BUCKET
+from nearstream.streams.store.buckets import BUCKET, split
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import BAND, DIGEST, LINEAGE
 from nearstream.streams.store.registration import NUMBER_BYTES

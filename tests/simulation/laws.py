@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 
 from nearstream.streams.matching.protocol.decision import founder_of
-from nearstream.streams.matching.protocol.tally import split
+from nearstream.streams.store.buckets import split
 from nearstream.streams.store.limits import BAND_CAP
 from nearstream.streams.store.messages import KEY_BYTES
 from tests.simulation.adversary import Schedule

@@ -186,17 +186,24 @@ def is_mail(signature: Signature) -> bool:
     return signature.source == MAIL_SOURCE
 
 
-def novelty_of(newcomer: Signature, compared: Sequence[Compared]) -> Novelty:
-    """Return how much of a document is new, beside the documents that it was compared with.
-
-    The best one of these comes first.
-    """
+def covers_of(newcomer: Signature, compared: Sequence[Compared]) -> list[Source]:
+    """Return what each of the documents that a document was compared with has of its text."""
     covers = cover(newcomer, [each.candidate.earlier for each in compared])
-    sources = [
+    return [
         Source(each.candidate.earlier, covered, each.is_common_text)
         for each, covered in zip(compared, covers, strict=True)
     ]
-    found = novelty(newcomer, sources)
+
+
+def novelty_of(newcomer: Signature, compared: Sequence[Compared], sources: Sequence[Source] | None = None) -> Novelty:
+    """Return how much of a document is new, beside the documents that it was compared with.
+
+    Args:
+        newcomer: The document.
+        compared: The other documents, the best one first.
+        sources: What `covers_of` returns for these, in their order. None: it is called here.
+    """
+    found = novelty(newcomer, covers_of(newcomer, compared) if sources is None else sources)
     is_uncertain = any(
         each.newcomer.scheme.text.masks or SURROUNDINGS_DIFFER in each.pair.verdict.low_confidence
         for each in compared[:1]

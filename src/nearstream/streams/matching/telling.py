@@ -11,6 +11,7 @@ from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.counterpart import (
     Compared,
+    covers_of,
     degraded,
     document_verdict,
     is_mail,
@@ -24,6 +25,7 @@ from nearstream.streams.matching.protocol.decision import Decision
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Pause
 from nearstream.streams.relations.describe import describe, document_ref
+from nearstream.streams.relations.novelty import Source
 from nearstream.streams.relations.verdict import SURROUNDINGS_DIFFER, surroundings_differ
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.registration import Registered
@@ -76,7 +78,12 @@ class Teller:
         # A later delivery knows these again, and not the others.
         named = {each.number: each for each in (best, *map(compared.get, sent)) if each is not None}
         if named or kind == "unique":
-            verdict = with_novelty(verdict, novelty_of(own, list(named.values())))
+            others, sources = list(named.values()), list[Source]()
+            for each in others:
+                sources += covers_of(own, [each])
+                await pause()
+            verdict = with_novelty(verdict, novelty_of(own, others, sources))
+            await pause()
         return Matched(with_fields(verdict, events=len(sent)), tuple(events), case.registered)
 
     def _late(self, case: Case, decision: Decision, known: Known) -> list[int]:

@@ -119,7 +119,8 @@ def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]
     had: list[tuple[float, float]] = []
     chosen: list[SourceRef] = []
     while left and len(chosen) < SOURCES_MAX:
-        gains = [_bytes(union((*had, *source.cover.spans))) - _bytes(union(had)) for source in left]
+        known = _bytes(had)
+        gains = [_bytes(union((*had, *source.cover.spans))) - known for source in left]
         gain = max(gains)
         if gain < max(1.0, _LEAST_GAIN * text.n_bytes):
             break

@@ -1,7 +1,7 @@
 """The buckets of a slot in memory: which states have a key."""
 
-from collections.abc import Iterator
-from struct import Struct
+from collections.abc import Sequence
+from struct import Struct, unpack
 
 from nearstream.streams.store.limits import ANCHOR_HEADS, BAND_CAP, HEADS, LINEAGE_CAP
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry
@@ -21,42 +21,43 @@ class Buckets:
             BAND: (HEADS, BAND_CAP),
             ANCHOR: (min(ANCHOR_HEADS, anchor_cap - 1), anchor_cap),
         }
-        self._numbers: dict[bytes, list[int]] = {}
+        self._numbers: dict[bytes, list[bytes]] = {}  # packed, as `peek` returns them
         self._keys: dict[int, set[bytes]] = {}  # the buckets that a number is in
 
     def numbers(self, key: bytes) -> list[int]:
         """Return the numbers of a bucket."""
-        return self._numbers.get(key, [])
+        return [int.from_bytes(each, "big") for each in self._numbers.get(key, [])]
 
     def enter(self, entry: Entry) -> bytes:
         """Add a number to the buckets of its keys, unless they hold its hint, and return what they held before.
 
         A full bucket drops the first number after its heads.
         """
-        answer = self.peek(entry)
-        for key in _keys(entry):
-            held = self.numbers(key)
-            if entry.number in held or (entry.hint and entry.hint in held):
+        answer, own, hint = self.peek(entry), _packed(entry.number), _packed(entry.hint)
+        buckets = self._keys.setdefault(entry.number, set())
+        for key in split(entry.keys):
+            held = self._numbers.setdefault(key, [])
+            if own in held or hint in held:
                 continue
             heads, cap = self._shapes[key[:1]]
             if len(held) >= cap:
-                self._take_out(key, held[heads])
-            self._numbers.setdefault(key, []).append(entry.number)
-            self._keys.setdefault(entry.number, set()).add(key)
+                self._take_out(key, int.from_bytes(held[heads], "big"))
+            held.append(own)
+            buckets.add(key)
         return answer
 
     def peek(self, entry: Entry) -> bytes:
         """Return what the buckets of keys hold: for each that is not empty `BUCKET`, then its numbers."""
-        found = []
-        for index, key in enumerate(_keys(entry)):
-            held = self.numbers(key)
+        found: list[bytes] = []
+        for index, key in enumerate(split(entry.keys)):
+            held = self._numbers.get(key)
             if held:
-                found.append(BUCKET.pack(index, len(held)) + b"".join(n.to_bytes(NUMBER_BYTES, "big") for n in held))
+                found += (BUCKET.pack(index, len(held)), *held)
         return b"".join(found)
 
     def withdraw(self, entry: Entry) -> None:
         """Take a number out of the buckets of its keys."""
-        for key in _keys(entry):
+        for key in split(entry.keys):
             self._take_out(key, entry.number)
 
     def forget(self, number: int) -> None:
@@ -65,14 +66,18 @@ class Buckets:
             self._take_out(key, number)
 
     def _take_out(self, key: bytes, number: int) -> None:
-        held = self.numbers(key)
-        if number in held:
-            held.remove(number)
+        held, packed = self._numbers.get(key, []), _packed(number)
+        if packed in held:
+            held.remove(packed)
             self._keys.get(number, set()).discard(key)
             if not held:
                 del self._numbers[key]
 
 
-def _keys(entry: Entry) -> Iterator[bytes]:
-    for at in range(0, len(entry.keys), KEY_BYTES):
-        yield entry.keys[at : at + KEY_BYTES]
+def split(keys: bytes) -> Sequence[bytes]:
+    """Return keys one by one."""
+    return unpack(f"{KEY_BYTES}s" * (len(keys) // KEY_BYTES), keys)
+
+
+def _packed(number: int) -> bytes:
+    return number.to_bytes(NUMBER_BYTES, "big")

@@ -22,7 +22,7 @@ from tests.support.holding import slowness
 from tests.support.matching import matching
 from tests.support.signing import record, signer
 
-LONGEST_SECONDS = 0.3  # of processor time. The default scheme keeps up to 8,192 symbols of such a text to compare.
+LONGEST_SECONDS = 0.15  # of processor time
 TEXT_BYTES = DocumentLimits().text_bytes
 COPIES = 16
 TRIES = 3

@@ -36,6 +36,7 @@ class Lane:
         self._store = store
         self._judge = judge
         self._patience = patience
+        self._pause = pause
         self._meeting = self.meeting(store, judge, pause)
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
@@ -221,6 +222,7 @@ class Lane:
             if not case.is_dead:
                 members = known.members(case.decision.founder if case.decision else 0)
                 self._find_late(case, unseen(case.found, {case.number, *members}, self._store.limits.bucket_cap))
+                await self._pause()
 
     @staticmethod
     def _find_late(case: Case, numbers: Iterable[int]) -> None:

@@ -9,13 +9,15 @@ from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.matching.protocol.judging import Comparing
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import pick, representative_of
-from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, split, without
+from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
 from nearstream.streams.native import native
+from nearstream.streams.store.buckets import split
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
 
 Pause = Callable[[], Awaitable[None]]
 
+COMPARED_AT_ONCE = 8  # earlier documents between two pauses: those of the largest texts take 5 ms each
 HEIRS = 8  # members that are asked, one after another, whether they live to represent their family
 
 
@@ -137,9 +139,10 @@ class Meeting:
 
     async def _compare(self, case: Case, numbers: Iterable[int], known: Known) -> None:
         wanted = [n for n in numbers if known.has_text(n) and n not in case.compared and n != case.number]
-        for each in self._judge.compare(case, wanted, known):
-            case.compared[each.number] = each
-        await self._pause()
+        for start in range(0, len(wanted), COMPARED_AT_ONCE):
+            for each in self._judge.compare(case, wanted[start : start + COMPARED_AT_ONCE], known):
+                case.compared[each.number] = each
+            await self._pause()
 
     def _pick(self, case: Case, known: Known) -> list[int]:
         """Return the states to compare a document with."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from struct import Struct, unpack
+from struct import Struct
 
 from nearstream.streams.native import native
-from nearstream.streams.store.buckets import BUCKET
+from nearstream.streams.store.buckets import BUCKET, split
 from nearstream.streams.store.limits import BAND_CAP, HEADS, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
 from nearstream.streams.store.registration import NUMBER_BYTES
@@ -122,11 +122,6 @@ def unseen(found: Found, family: Collection[int], anchor_cap: int) -> set[int]:
 def caps(anchor_cap: int) -> dict[bytes, int]:
     """Return how many numbers a bucket of each kind holds."""
     return {DIGEST: BAND_CAP, LINEAGE: LINEAGE_CAP, BAND: BAND_CAP, ANCHOR: anchor_cap}
-
-
-def split(keys: bytes) -> Sequence[bytes]:
-    """Return keys one by one."""
-    return unpack(f"{KEY_BYTES}s" * (len(keys) // KEY_BYTES), keys)
 
 
 def keys_without(keys: bytes, some: bytes) -> bytes:
