@@ -52,7 +52,7 @@ static void count_bucket(Table *table, const Tallying *t, const Bucket *bucket)
 {
     u8 kind = bucket->key[0];
     long others = (long)bucket->count - holds(bucket, t->own);
-    int is_full = kind != 'x' && others >= cap_of(t, kind); /* a full digest bucket hides nobody: one family */
+    int is_full = kind != 'x' && others >= cap_of(t, kind); /* equal texts are one family */
     int is_rare = others < t->rare_below;
     long weight = others ? (long)((double)t->unit / sqrt((double)others)) * (kind == 'b' ? t->band_anchors : 1) : 0;
     u8 flags = (u8)((is_full ? IN_FULL_BUCKET : 0) | (kind == 'x' ? BY_DIGEST : kind == 'l' ? BY_LINEAGE : 0));

@@ -272,8 +272,7 @@ class Lane:
     async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
         """Let copies leave the buckets of words that lead to their family without them.
 
-        A dead document that is told again stays: its heir may have relied on it, and may be leaving the same buckets
-        right now.
+        A dead document that is told again stays, because its heir may be leaving the same buckets right now.
         """
         entries, living = [], known.living()
         for case in cases:
