@@ -103,22 +103,15 @@ def test_retention_reaches_the_broker_in_milliseconds(topic: Topic) -> None:
     assert topic.config(100)["retention.ms"] == str(expected)
 
 
-def test_an_index_that_never_forgets_keeps_signatures_for_ever() -> None:
-    assert SIGNATURES.config(0)["retention.ms"] == "-1"
-    assert DOCUMENTS.config(0)["retention.ms"] == str(1000 * 7 * DAY)
-
-
-def test_removals_of_a_compacted_topic_outlive_a_rebuild() -> None:
-    assert SIGNATURES.config(0)["delete.retention.ms"] == str(1000 * 7 * DAY)
-    assert "delete.retention.ms" not in DOCUMENTS.config(0)
-
-
-def test_a_document_dated_far_ahead_is_refused_by_the_broker() -> None:
-    assert DOCUMENTS.config(0)["message.timestamp.after.max.ms"] == "3600000"
-
-
-def test_a_signature_has_the_time_of_its_document_even_where_another_broker_is_behind() -> None:
-    assert int(SIGNATURES.config(0)["message.timestamp.after.max.ms"]) > 3_600_000
+def test_documents_and_signatures_have_settings_of_their_own_where_an_index_never_forgets() -> None:
+    documents, signatures = DOCUMENTS.config(0), SIGNATURES.config(0)
+    assert (documents["retention.ms"], signatures["retention.ms"]) == (str(1000 * 7 * DAY), "-1")
+    # The removals of a compacted topic outlive a rebuild.
+    assert signatures["delete.retention.ms"] == str(1000 * 7 * DAY)
+    assert "delete.retention.ms" not in documents
+    # A document dated far ahead is refused. A signature has the time of its document, where another broker is behind.
+    assert documents["message.timestamp.after.max.ms"] == "3600000"
+    assert int(signatures["message.timestamp.after.max.ms"]) > 3_600_000
 
 
 def test_the_broker_dates_what_workers_say_of_their_own() -> None:

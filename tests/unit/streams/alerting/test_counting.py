@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS, Alert
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.alerting.counting import (
@@ -23,7 +24,10 @@ from nearstream.streams.alerting.counting import (
     end_quiet,
     find_size,
     joined,
+    name_origins,
+    origins_of,
 )
+from tests.support.live import verdict as shown
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 START_MS = round(TIME.timestamp() * 1000)
@@ -256,3 +260,28 @@ def test_a_family_is_sent_although_the_verdict_with_this_ordinal_is_missing() ->
 
 def test_an_old_family_that_grows_on_is_not_new() -> None:
     assert find_size(SIZE, FAMILY, [verdict(10, second=3_601)], Tally()).alerts == ()
+
+
+PAIRS = Rule("duplicate_storm", 2, 600)
+
+
+def test_the_most_frequent_hosts_and_labels_are_named() -> None:
+    documents = [shown(f"d{number}", url="https://a.example/x", sender="deals.example") for number in range(3)]
+    others = [shown("e", url="https://b.example/"), shown("f", relay="r"), shown("g")]
+    assert origins_of([*documents, *others]) == ("host a.example", "sender deals.example", "host b.example")
+    assert origins_of([shown("g")]) == ()
+    assert [len(each) for each in origins_of([shown("h", sender="s" * 1_000)])] == [ORIGIN_CHARACTERS]
+
+
+def test_only_what_begins_gets_origins_and_keeps_them() -> None:
+    former, arrivals = Tally(), [Arrival(1_000 * number, number, f"v{number}") for number in range(2, 6)]
+    begun = name_origins(("host a.example",), former, count(PAIRS, FAMILY, arrivals, 9_000, former))
+    assert [each.alert.origins for each in begun.alerts] == [("host a.example",)]
+    late = [Arrival(2_000_000, 9, "v9")]
+    ended = name_origins(("host b.example",), begun, count(PAIRS, FAMILY, late, 2_000_000, begun))
+    assert [(each.alert.state, each.alert.origins) for each in ended.alerts] == [
+        ("firing", ("host a.example",)),
+        ("resolved", ("host a.example",)),
+    ]
+    unknown = name_origins((), former, count(PAIRS, FAMILY, arrivals, 9_000, former))
+    assert unknown.alerts[0].alert.origins is UNSET

@@ -62,30 +62,9 @@ def test_without_url_and_lineage_there_is_no_lineage(url: str | None) -> None:
     assert completed(url=url).lineage is None
 
 
-def test_a_lineage_over_512_characters_is_hashed() -> None:
-    long = "ä" * 513
-    assert completed(lineage=long).lineage == "h:" + blake2b(long.encode(), digest_size=16).hexdigest()
-    assert completed(lineage=long[:512]).lineage == long[:512]
-
-
 def test_a_canonical_url_over_512_characters_is_hashed() -> None:
     url = f"{PAGE}?a={'y' * 600}"
     assert completed(url=url).lineage == "h:" + blake2b(url.encode(), digest_size=16).hexdigest()
-
-
-def test_the_record_key_is_the_id_of_a_document_that_names_nothing() -> None:
-    assert completed(b"k-1").id == "k-1"
-    assert completed(b"k-1", id="own").id == "own"
-
-
-@pytest.mark.parametrize("named", [{"url": PAGE}, {"lineage": "l"}])
-def test_the_record_key_of_a_document_with_a_lineage_is_not_its_id(named: dict[str, str]) -> None:
-    assert completed(b"k-1", **named).id == completed(None, **named).id != "k-1"
-
-
-@pytest.mark.parametrize("key", [b"", b"\xff", b"a\n", b"a\x00", b"x" * 513])
-def test_a_record_key_that_is_no_id_is_not_used(key: bytes) -> None:
-    assert completed(key).id == completed(None).id
 
 
 def test_a_derived_id_is_the_hash_of_its_parts_each_behind_its_length() -> None:
@@ -104,16 +83,6 @@ def test_one_page_fetched_twice_is_two_states_of_one_document() -> None:
     assert completed(url=PAGE).id == again.id == again.lineage
 
 
-def test_a_document_without_text_is_refused() -> None:
-    assert refusal(Document()) is Reason.NO_CONTENT
-
-
-def test_the_limit_of_a_text_counts_bytes() -> None:
-    bounds = DocumentLimits(text_bytes=4)
-    assert fill_defaults(Document(text="éé"), bounds, TIMESTAMP_MS).text == "éé"
-    assert refusal(Document(text="ééa"), bounds=bounds) is Reason.TOO_LARGE
-
-
 def test_a_time_is_held_against_the_record_that_brought_it() -> None:
     bounds = DocumentLimits(clock_skew_seconds=60)
     ahead = Document(text="a", observed_at=TIME + timedelta(seconds=60))
@@ -126,11 +95,6 @@ def test_a_time_in_another_zone_is_the_same_time() -> None:
     assert completed(observed_at=elsewhere).id == completed(observed_at=TIME).id
     assert refusal(Document(text="a", observed_at=EPOCH - timedelta(microseconds=1))) is Reason.INVALID_TIME
     assert completed(observed_at=EPOCH).observed_at == EPOCH
-
-
-@pytest.mark.parametrize("timestamp_ms", [None, -1, 2**62])
-def test_without_any_time_a_document_is_refused(timestamp_ms: int | None) -> None:
-    assert refusal(Document(text="a"), timestamp_ms) is Reason.INVALID_TIME
 
 
 def test_without_a_record_its_own_time_is_enough() -> None:

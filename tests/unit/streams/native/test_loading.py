@@ -1,14 +1,16 @@
-"""A C extension that cannot be used ends the start with one line that says what to do."""
+"""A C extension that cannot be used ends the start with one line that says what to do, and its headers stand alone."""
 
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[4]
+NATIVE = ROOT / "src/nearstream/streams/native"
 LOAD = """
 import sys
 sys.meta_path = [each for each in sys.meta_path if "editable" not in str(each)]  # this checkout may be installed
@@ -38,3 +40,15 @@ def test_a_missing_or_stale_extension_is_told_in_one_line(name: str, content: st
     assert line.startswith("ImportError: nearstream.streams.native._native")
     assert told in line
     assert "install nearstream anew" in line
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_headers_compile_in_any_order(backwards: bool) -> None:
+    """Of two headers each comes first once, so what it needs is there only if it is included."""
+    headers = sorted((str(path.relative_to(NATIVE)) for path in NATIVE.rglob("*.h")), reverse=backwards)
+    lines = "".join(f'#include "{header}"\n' for header in headers)
+    command = ["gcc", "-std=c11", "-fsyntax-only", "-DPy_LIMITED_API=0x030b0000", "-I.", "-x", "c", "-"]
+    python = f"-I{sysconfig.get_path('include')}"
+    done = subprocess.run([*command, python], input=lines, cwd=NATIVE, capture_output=True, text=True, check=False)
+    assert len(headers) > 30
+    assert done.returncode == 0, done.stderr

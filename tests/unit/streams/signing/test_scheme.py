@@ -5,17 +5,27 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.document import EPOCH, Document
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import BandRules, SketchRules
-from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset
+from nearstream.streams.fingerprints.parameters import (
+    AnchorRules,
+    BandRules,
+    LdRules,
+    NoiseRules,
+    SketchRules,
+    TextRules,
+)
+from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, band_values, hit_probability, preset
 from nearstream.streams.signing.signer import Signer
+from tests.reference.ld import pack_varints
 
 KEY = HashKey.public()
 OTHER_KEY = HashKey.from_secret(b"another secret of thirty-two bytes")
@@ -249,3 +259,64 @@ def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
 def test_long_texts_have_no_sampled_windows() -> None:
     long = " ".join(f"word{number}" for number in range(2_000))
     assert signed(long, FINE).anchors == signed(long, replace(FINE, sampled=None)).anchors
+
+
+def test_bands_are_consecutive_slots() -> None:
+    assert band_values(bytes(range(12)), 2, 2, 3) == [bytes(range(6)), bytes(range(6, 12))]
+
+
+def test_slots_beyond_the_last_band_are_left_out() -> None:
+    values = band_values(bytes(512), 4, 25, 5)
+    assert [len(each) for each in values] == [20] * 25
+
+
+@pytest.mark.parametrize(("similarity", "expected"), [(0.5, 0.55), (0.7, 0.99), (0.8, 1.0), (0.0, 0.0), (1.0, 1.0)])
+def test_the_curve_has_its_known_values(similarity: float, expected: float) -> None:
+    assert hit_probability(similarity, 25, 5) == pytest.approx(expected, abs=0.006)
+
+
+NUMBERS = " ".join(map(str, range(1000)))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        replace(NOISE, ld=LdRules(rates=())),
+        replace(NOISE, ld=LdRules(rates=(3, 6, 12, 24))),
+        replace(NOISE, ld=LdRules(gap_bits=12)),
+        replace(NOISE, ld=LdRules(max_symbols=0)),
+        replace(COMPACT, ld=replace(COMPACT.ld, gap_steps=0)),
+        replace(NOISE, anchors=AnchorRules(run=0)),
+        replace(NOISE, anchors=AnchorRules(spaceless_factor=0)),
+        replace(NOISE, anchors=AnchorRules(run=4096)),
+        replace(NOISE, anchors=AnchorRules(words=65)),
+        replace(NOISE, text=TextRules(word_bytes=1)),
+        replace(NOISE, text=TextRules(mark_run=65)),
+        replace(NOISE, text=TextRules(spaceless_share=4097)),
+        replace(NOISE, ld=LdRules(rates=(1 << 33,), lengths=())),
+        replace(NOISE, noise=NoiseRules(rate=1 << 33)),
+    ],
+)
+def test_a_scheme_that_cannot_be_signed_is_refused(scheme: Scheme) -> None:
+    with pytest.raises(ValueError, match="a number of the scheme is out of range"):
+        Signer(scheme, KEY)
+
+
+@pytest.mark.parametrize(
+    "text", [TextRules(mark_run=64), TextRules(spaceless_share=4096), TextRules(spaceless_share=0)]
+)
+def test_the_largest_numbers_that_are_allowed_can_be_signed(text: TextRules) -> None:
+    scheme = replace(NOISE, text=text, ld=LdRules(rates=(1 << 32,), lengths=()))
+    signer = Signer(scheme, KEY)
+    assert signer.sign(Document(id="a", text=NUMBERS, observed_at=EPOCH)).words == 1000
+
+
+@pytest.mark.parametrize("gap", [1 << 26, 1 << 27, 1 << 41])
+def test_gaps_that_would_come_out_small_are_outside_the_text(gap: int) -> None:
+    signed = Signer(COMPACT, KEY).sign(Document(id="a", text=NUMBERS, observed_at=EPOCH))
+    forged = msgspec.structs.replace(
+        signed, rate=1 << 30, ld=np.arange(2, dtype="<u2").tobytes(), gaps=pack_varints(np.array([gap, gap]))
+    )
+    COMPACT.check(signed)
+    with pytest.raises(InvalidMessageError, match="gaps"):
+        COMPACT.check(forged)
