@@ -19,9 +19,11 @@ from benchmarks.stream.stages import StageClock
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.matching import telling
-from nearstream.streams.matching.judge import Documents, MatchCounts, Rules
+from nearstream.streams.matching.judge import Documents, MatchCounts
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol.lane import Lane
+from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.cli.main import main
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring import metrics
@@ -128,8 +130,8 @@ def _count_comparisons() -> Callable[[], float]:
     counts: list[MatchCounts] = []
     prepare = Documents.__init__
 
-    def prepared(self: Documents, rules: Rules) -> None:
-        prepare(self, rules)
+    def prepared(self: Documents, scheme: Scheme, thresholds: Thresholds, relations: frozenset[str]) -> None:
+        prepare(self, scheme, thresholds, relations)
         counts.append(self.counts)
 
     Documents.__init__ = prepared  # type: ignore[method-assign] # the product has no hook for this

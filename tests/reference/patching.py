@@ -1,6 +1,6 @@
 """What turns one record into another, found in Python."""
 
-from nearstream.streams.store.numbers import append_number, zigzag
+from nearstream.streams.store.record import append_number, zigzag
 
 _WINDOW = 5  # fewest bytes of a copy, because shorter ones hardly save any
 

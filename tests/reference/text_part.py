@@ -2,8 +2,7 @@
 
 from nearstream.streams.fingerprints.parameters import SPLIT_SYMBOL_BITS, WORD_SYMBOL_BITS
 from nearstream.streams.native import TextFields
-from nearstream.streams.store.numbers import signed, take_number
-from nearstream.streams.store.record import DIGEST_BYTES, PACKED, SPACELESS, SPLIT, pair_bits
+from nearstream.streams.store.record import DIGEST_BYTES, PACKED, SPACELESS, SPLIT, pair_bits, signed, take_number
 from tests.reference import ld_compact
 
 _NUMBERS = 7

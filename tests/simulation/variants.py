@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice
-from nearstream.streams.matching.protocol.judging import Judge
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.lane import Lane, Patience
-from nearstream.streams.matching.protocol.meeting import Meeting
+from nearstream.streams.matching.protocol.meeting import Judge, Meeting
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.native import native
 from nearstream.streams.store.families import Family

@@ -24,15 +24,6 @@ HINTS_CAP = 200_000  # anchors of which the lane remembers who represents the fa
 UNPACKED_CAP = 4_096  # unpacked records that the lane remembers
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What decides about documents."""
-
-    scheme: Scheme  # the scheme of all signatures
-    thresholds: Thresholds  # the thresholds of the rules
-    relations: frozenset[str]  # names of the relations to be sent
-
-
 @dataclass
 class MatchCounts:
     """What a matcher has done since its start."""
@@ -53,10 +44,10 @@ class Documents:
         counts: What was done since the start, for metrics. No decision depends on it.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        """Take the rules."""
+    def __init__(self, scheme: Scheme, thresholds: Thresholds, relations: frozenset[str]) -> None:
+        """Take the scheme of all signatures, the thresholds of the rules, and the relations to be sent."""
         self.counts = MatchCounts()
-        self._rules = rules
+        self._scheme, self._thresholds, self._relations = scheme, thresholds, relations
         self._hints = Hints(HINTS_CAP)
         self._records: OrderedDict[int, tuple[bytes, Recorded]] = OrderedDict()
 
@@ -66,8 +57,7 @@ class Documents:
         candidates = self.candidates(case, numbers, known)
         lacks = (case.full_buckets > 0, case.cut)
         former = case.registered.former
-        rules = self._rules
-        newcomer = Newcomer(arriving.signature, arriving.keys, rules.scheme, rules.thresholds, lacks, former)
+        newcomer = Newcomer(arriving.signature, arriving.keys, self._scheme, self._thresholds, lacks, former)
         related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
         counted = (
             ("looked_up", len(candidates)),
@@ -115,7 +105,7 @@ class Documents:
         held = self._records.get(number)
         if held is None or held[0] is not packed:
             order = known.views[number].order
-            held = packed, unpack_record(packed, self._rules.scheme.name, order.version, order.observed_ms)
+            held = packed, unpack_record(packed, self._scheme.name, order.version, order.observed_ms)
             self._records[number] = held
             while len(self._records) > UNPACKED_CAP:
                 self._records.popitem(last=False)
@@ -129,7 +119,7 @@ class Documents:
         relation = compared.relation
         if relation == "unrelated":
             return False
-        if compared.is_common_text or relation not in self._rules.relations:
+        if compared.is_common_text or relation not in self._relations:
             self.counts.suppressed[relation] += 1
         return not compared.is_boilerplate
 
@@ -152,7 +142,7 @@ class Documents:
     def _sent(self, related: Sequence[Compared], former: Compared | None, founder: int, known: Known) -> Iterator[int]:
         told = set[int]()
         for each in sorted(related, key=lambda each: each is not former):
-            if each.relation not in self._rules.relations or each.is_common_text:
+            if each.relation not in self._relations or each.is_common_text:
                 continue
             family = _family_of(each, founder, known)
             if each is not former and family in told:
@@ -185,7 +175,7 @@ class Documents:
             not case.left and not case.is_late,
             b"".join([pair.link for pair in case.decision.links]) if case.decision else b"",
             case.registered.former if keeps else 0,
-            bytes.fromhex(own_family_id(named, self._rules.scheme.name)),
+            bytes.fromhex(own_family_id(named, self._scheme.name)),
             named.observed_at_ms,
             own.sender,
             own.recipients,

@@ -15,7 +15,7 @@ from nearstream.streams.matching.arriving import Arriving, pack_keys
 from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with, joined, novelty_of
 from nearstream.streams.matching.counterpart import Compared as Counterpart
 from nearstream.streams.matching.family import FamilyFacts, family_facts
-from nearstream.streams.matching.judge import Documents, Rules
+from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.protocol.case import Case, Compared
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Meeting, Pause
@@ -107,7 +107,7 @@ async def look_up_all(
         now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
         pause: Awaited after each document that is compared.
     """
-    documents = Documents(Rules(asked[0].scheme, asked[0].thresholds, frozenset()))
+    documents = Documents(asked[0].scheme, asked[0].thresholds, frozenset())
     listing, known = _Listing(documents), Known()
     meeting = Meeting(_Reading(store), listing, pause)
     cases = [_case(each) for each in asked]

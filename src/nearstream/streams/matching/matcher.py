@@ -9,7 +9,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival, Arriving, message_of, pack_keys, runs
 from nearstream.streams.matching.counterpart import degraded, own_family
 from nearstream.streams.matching.family import Family
-from nearstream.streams.matching.judge import Documents, Rules
+from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.looking_up import look_up_references, newcomers
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.decision import founder_of
@@ -68,7 +68,7 @@ class Matcher:
         self._store, self._scheme, self._key, self._patience = store, scheme, key, patience
         self.partitions = store.shape.partitions
         self._thresholds = thresholds
-        self._documents = Documents(Rules(scheme, thresholds, relations))
+        self._documents = Documents(scheme, thresholds, relations)
         self.counts = self._documents.counts
         self._teller = Teller(self._documents, scheme, relations)
         self._records: dict[int, bytes] = {}  # of states that were met lately, the first one met in front

@@ -123,7 +123,7 @@ class Native(Protocol):
         """
 
     def share_only_an_end(self, one: TextFields, other: TextFields | PackedText, /) -> bool:
-        """Return whether two texts share nothing above a common end (see `relations/common_end.py`)."""
+        """Return whether two texts share nothing above a common end (see `relations/verdict.py`)."""
 
     def cover(
         self, arriving: TextFields, others: tuple[TextFields | PackedText, ...], reach: Callable[[int], bytes], /

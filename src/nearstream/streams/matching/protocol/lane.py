@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice, choose, is_undecided
 from nearstream.streams.matching.protocol.decision import founder_of, pack_decision, unpack_decision
-from nearstream.streams.matching.protocol.judging import Judge
 from nearstream.streams.matching.protocol.known import Known
-from nearstream.streams.matching.protocol.meeting import Meeting, Pause
+from nearstream.streams.matching.protocol.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
 from nearstream.streams.native import native

@@ -4,16 +4,15 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.decision import founder_of
-from nearstream.streams.matching.protocol.judging import Comparing
+from nearstream.streams.matching.protocol.case import Case, Compared
+from nearstream.streams.matching.protocol.decision import Decision, founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import pick, representative_of
 from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
 from nearstream.streams.native import native
 from nearstream.streams.store.buckets import split
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Query, View
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Join, Leave, Query, View
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -37,6 +36,32 @@ class Buckets(Protocol):
 
     async def leave(self, batch: Sequence[Leave]) -> list[int]:
         """Note that members have died, and return who represents their families now."""
+
+
+class Comparing(Protocol):
+    """What compares documents."""
+
+    def compare(self, case: Case, numbers: Sequence[int], known: Known) -> Sequence[Compared]:
+        """Compare a document with states whose records are known, and return the related ones."""
+
+
+class Judge(Comparing, Protocol):
+    """What knows the documents."""
+
+    def decision(self, case: Case, founder: int, known: Known) -> Decision:
+        """Return what is to be decided about a document that joins, or founds, a family."""
+
+    def shortened(self, case: Case, founder: bytes) -> bytes:
+        """Return the record of a copy as a patch of that of the founder of its family, or nothing."""
+
+    def join(self, case: Case, founder: int, known: Known) -> Join:
+        """Return the message with which a document joins a family."""
+
+    def hint(self, case: Case) -> int:
+        """Return the likely original of a document, or 0. It may be in the same batch."""
+
+    def learn(self, case: Case, representative: int) -> None:
+        """Remember who represents the family of a document."""
 
 
 class Meeting:
