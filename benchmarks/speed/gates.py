@@ -16,12 +16,12 @@ FREE, USUAL = "ours, free", "usual"
 
 # By name: normaliser of the peers, their shingles, sizes, smallest ratio that passes.
 _RACES = {
-    "best peer, our normaliser free": (FREE, "words", tuple(ENGLISH), 1.5),
-    "best peer, usual normaliser": (USUAL, "words", tuple(ENGLISH), 3.0),
-    "best peer, CJK, words": (USUAL, "words", tuple(SPACELESS), 0.8),
-    "best peer, CJK, characters": (USUAL, "characters", tuple(SPACELESS), 1.2),
+    "best peer, our normaliser free": (FREE, "words", tuple(ENGLISH), 3.5),
+    "best peer, usual normaliser": (USUAL, "words", tuple(ENGLISH), 5.0),
+    "best peer, CJK, words": (USUAL, "words", tuple(SPACELESS), 2.5),
+    "best peer, CJK, characters": (USUAL, "characters", tuple(SPACELESS), 3.2),
 }
-_HOSTILE = 30.0  # symbols that no normal form holds are looked at one by one
+_HOSTILE = 6.0
 _ERROR = 1.05
 _RECALL = 0.99
 

@@ -49,8 +49,8 @@ def arrival_of(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -
 def at_home(arrival: Arrival, partitions: int) -> Arrival:
     """Return an arrival with a position in the partition of its document.
 
-    Former releases sent a label to a partition of its own. It comes before all records in the partition of its
-    document, so the next label of this document counts.
+    A producer with another partitioner may send a label to another partition. Such a label comes before all records in
+    the partition of its document, so the next label of this document counts.
     """
     if arrival.labelling is None or arrival.position is None:
         return arrival

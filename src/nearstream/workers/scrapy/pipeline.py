@@ -56,7 +56,7 @@ Give = Callable[[Any, ProducerRecord], Awaitable[None]]
 
 
 def add_unsent(path: Path, fields: dict[str, Any], max_bytes: int = FILE_MAX_BYTES) -> bool:
-    """Add a document as a line of JSON to a file, which the first one makes. Return whether there was room for it."""
+    """Add a document as a line of JSON to a file, and return whether the file had room. The first document makes the file."""
     line = msgspec.json.encode(fields) + b"\n"
     with path.open("ab") as file:
         if file.tell() + len(line) > max_bytes:

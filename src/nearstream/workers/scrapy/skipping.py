@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a crawler needs of an answer (`schemas.check.SkipAnswer`), also of one by another version of the API."""
+    """The fields of a `SkipAnswer` that a crawler needs. Every version of the API sends these fields."""
 
     skip: bool  # whether the page need not be fetched now
     because: str = ""  # why, such as `copy` or `unchanged`

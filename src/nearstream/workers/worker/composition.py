@@ -280,7 +280,7 @@ REPORT_SECONDS = 10.0
 
 @asynccontextmanager
 async def reported(server: str, wait_seconds: float) -> AsyncIterator[None]:
-    """Log that a server is waited for, for at most `wait_seconds`, after a second and then every 10 s."""
+    """Log after a second, and then every 10 s, that this worker waits for a server, for at most `wait_seconds`."""
     reporting = asyncio.create_task(_report(server, wait_seconds))
     try:
         yield
