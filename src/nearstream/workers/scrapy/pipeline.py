@@ -56,7 +56,7 @@ Give = Callable[[Any, ProducerRecord], Awaitable[None]]
 
 
 def add_unsent(path: Path, fields: dict[str, Any], max_bytes: int = FILE_MAX_BYTES) -> bool:
-    """Add a document as a line of JSON to a file, and return whether the file had room. The first document makes the file."""
+    """Add a document as a line of JSON to a file, and return whether the file had room for the line."""
     line = msgspec.json.encode(fields) + b"\n"
     with path.open("ab") as file:
         if file.tell() + len(line) > max_bytes:
