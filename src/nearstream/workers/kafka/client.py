@@ -15,6 +15,7 @@ from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     KafkaConnectionError,
     KafkaError,
+    NodeNotReadyError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -162,6 +163,9 @@ async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: fl
         try:
             async with asyncio.timeout_at(deadline):
                 await client.start()
+            if isinstance(client, AIOKafkaAdminClient) and not client._client.cluster.brokers():
+                # A broker that was away long enough names no broker until its controller lets that broker in again.
+                raise NodeNotReadyError("the brokers of the cluster are not ready yet")
             return client
         except asyncio.CancelledError:
             await _close_unconnected(client)

@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 
 
 async def test_a_cancellation_while_an_admin_client_is_closed_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,3 +60,25 @@ async def test_a_client_that_cannot_be_closed_is_left_in_time(caplog: pytest.Log
     assert "was not closed: KafkaError" in caplog.text
     async with asyncio.timeout(60):
         await kafka_client.finish(miss_one_cancellation(), 0.01)
+
+
+async def test_an_admin_client_whose_cluster_names_no_broker_yet_is_connected_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named: list[list[str]] = [[], ["a broker"]]
+
+    async def start(client: AIOKafkaAdminClient) -> None:
+        brokers = named.pop(0)
+        client._client.cluster.brokers = lambda: brokers
+
+    async def reachable(*_: object) -> str:
+        return "a broker answers"
+
+    monkeypatch.setattr(AIOKafkaAdminClient, "start", start)
+    monkeypatch.setattr(kafka_client, "why_unconnected", reachable)
+    async with kafka_client.admin(Settings(), 60.0) as client:
+        assert client._client.cluster.brokers() == ["a broker"]
+    named[:] = [[], []]
+    with pytest.raises(KafkaUnreachableError, match="not ready yet"):
+        async with kafka_client.admin(Settings(), 0.1):
+            pass
