@@ -24,10 +24,10 @@ demo: .venv/installed ## match the example documents in one process and check th
 	@$(BIN)/nearstream demo
 
 test: .venv/installed-test ## run the tests that need Kafka and Redis alone, which are started here: JOBS=1 for one at a time
-	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal
+	@$(BIN)/pytest -n $(or $(JOBS),4) --dist loadfile --no-loadscope-reorder
 
 test-foreign: .venv/installed-test ## run the tests with mail servers, browsers and other programs: ONLY="chart sinks"
-	@$(BIN)/pytest -n $(or $(JOBS),4) --dist worksteal -o timeout=1200 -m foreign \
+	@$(BIN)/pytest -n $(or $(JOBS),4) --dist loadfile --no-loadscope-reorder -o timeout=1200 -m foreign \
 		$(if $(ONLY),-k "$(subst $(SPACE), or ,$(strip $(ONLY)))")
 
 faults: .venv/installed-test ## run every fault and compare with a single process: FAULTS="f04 f12" DOCUMENTS=20000 SEED=7

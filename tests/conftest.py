@@ -22,7 +22,6 @@ from tests.devstack.kafka import kafka_server
 from tests.devstack.server import LocalServer, StackUnavailableError, end_with_parent, running
 from tests.devstack.stack import started_stack
 from tests.support.cluster import redis_cluster
-from tests.support.dealing import dealt, keep_durations, known_durations
 
 _KAFKA = pytest.StashKey[str]()
 _TESTS = Path(__file__).parent
@@ -30,10 +29,8 @@ _TESTS = Path(__file__).parent
 settings.register_profile("busy machine", deadline=None)  # an example may wait for the processor
 settings.load_profile("busy machine")
 
-
 _OBJECTS = 50_000  # that are made before the garbage collector looks at them
 _LISTED = 8  # failed tests that a run names at its end
-_TAKEN: Counter[str] = Counter()  # seconds by test
 
 _CONFIGURED = (
     *("nearstream", "nearstream.workers.pipeline.faust_consumer"),
@@ -115,24 +112,6 @@ def pytest_make_collect_report(
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome, report.longrepr = "failed", f"{collector.nodeid}: skipped where nothing may be: {why}"
     return report
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let each process of a parallel run begin with tests that take long."""
-    processes = getattr(config, "workerinput", {}).get("workercount", 1)
-    if processes > 1:
-        items[:] = dealt(items, known_durations(), processes)
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up how long each test takes, with what it sets up."""
-    _TAKEN[report.nodeid] += report.duration
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep the durations for the runs to come, if that is asked for."""
-    if os.environ.get("RENEW_DURATIONS") and not hasattr(session.config, "workerinput"):
-        keep_durations(_TAKEN)
 
 
 @pytest.hookimpl(trylast=True)
