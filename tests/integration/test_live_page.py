@@ -356,6 +356,34 @@ async def test_a_page_that_was_cut_off_goes_on_where_it_was(browser: Browser) ->
     await pages.__aexit__(None, None, None)
 
 
+async def test_a_server_that_answers_nothing_more_is_red_until_it_answers(browser: Browser) -> None:
+    async with live_server(new_feed()) as server, _opened(browser, server.address) as page:
+        link, trouble = page.locator("#link"), page.locator("#trouble")
+        await expect(link).to_have_text("live")
+        await page.route("**/v1/live?*", lambda _: None)  # the request hangs
+        await expect(trouble).to_contain_text("The server does not say how the stream is")
+        await expect(link).to_have_class("link off")
+        await expect(page.locator("body")).to_have_class("stale")
+        await page.unroute("**/v1/live?*")
+        await expect(link).to_have_class("link on")
+        await expect(trouble).to_be_hidden()
+
+
+async def test_keys_open_each_view_and_hold_the_verdicts(browser: Browser) -> None:
+    feed = new_feed()
+    async with live_server(feed) as server, _opened(browser, server.address) as page:
+        for key, view in zip("234561", ("families", "document", "check", "letters", "settings", "live"), strict=True):
+            await page.keyboard.press(key)
+            await expect(page.locator("#tabs [aria-current=page]")).to_have_attribute("data-view", view)
+        rows = page.locator("#ticker li")
+        await page.keyboard.press("Space")
+        feed.add(verdict("held"), NOW_MS)
+        await expect(page.locator("#received")).to_have_text("1")
+        await expect(rows).to_have_count(0)
+        await page.keyboard.press("Space")
+        await expect(rows).to_have_count(1)
+
+
 async def test_five_hundred_events_a_second_are_all_read(browser: Browser) -> None:
     feed, seconds = new_feed(), 6
     async with live_server(feed) as server, _opened(browser, server.address) as page:
