@@ -273,16 +273,27 @@ def test_every_url_has_a_canonical_form_that_is_its_own(url: str) -> None:
     assert canonical_url(canonical_url(url)) == canonical_url(url)
 
 
-@given(text=PRINTED, labels=LABELS, url=st.none() | PLAIN, document_id=st.none() | PRINTED, source=st.none() | NAMES)
-def test_raw_bytes_and_json_give_the_same_document(
-    text: str, labels: dict[str, str], url: str | None, document_id: str | None, source: str | None
-) -> None:
-    document = Document(id=document_id, text=text, url=url, source=source, labels=labels, collection="news")
+NAMED_BY_HEADERS = {
+    "id": st.none() | PRINTED,
+    "url": st.none() | PLAIN,
+    "lineage": st.none() | PRINTED,
+    "source": st.none() | NAMES,
+    "sender_hash": st.sampled_from([None, "8c3f0d5be27a9146"]),
+}
+
+
+@given(text=PRINTED, labels=LABELS, named=st.fixed_dictionaries(NAMED_BY_HEADERS))
+def test_raw_bytes_and_json_give_the_same_document(text: str, labels: dict[str, str], named: dict[str, Any]) -> None:
+    hashes = ("1b7e90a2c4d65f83", "57a9e3b1c0d2f486")
+    seen = datetime(2026, 3, 2, 8, 10, tzinfo=UTC)
+    document = Document(text=text, labels=labels, collection="news", observed_at=seen, recipient_hashes=hashes, **named)
     headers: Headers = [("content-type", b"text/plain; charset=utf-8"), ("nearstream-collection", b"news")]
-    named = {"nearstream-id": document_id, "nearstream-url": url, "nearstream-source": source}
-    headers += [(name, value.encode()) for name, value in named.items() if value is not None]
+    headers += [("nearstream-observed-at", b"2026-03-02T08:10:00Z")]
+    for name, value in {**named, "recipient_hashes": "  ".join(hashes)}.items():
+        headers += [] if value is None else [(f"nearstream-{name.replace('_', '-')}", value.encode())]
     headers += [(f"nearstream-label-{name}", value.encode()) for name, value in labels.items()]
     as_json = ConsumerRecord("nearstream.documents.v1", 3, 8812, TIMESTAMP_MS, b"key", encode_json(document), [])
     received = parse_record(as_json, RANGES)
     assert isinstance(received, ParsedDocument)
+    assert received.document.recipient_hashes == hashes
     assert parse_record(as_json._replace(value=text.encode(), headers=headers), RANGES) == received

@@ -46,41 +46,28 @@ def test_what_is_personal_is_masked(text: str, form: str) -> None:
     assert masked(text) == form
 
 
-def test_masking_joins_personalised_copies() -> None:
-    def mail(name: str, number: int) -> str:
-        return f"Dear {name},\nyour order {number} waits at https://shop.example/o/{number:x}?u={name[:3]}. Yours"
+PIECES = [
+    "a",
+    "1",
+    "a1",
+    "@",
+    "a@",
+    "http://",
+    "www.",
+    "dear ",
+    "dear a ",
+    "-",
+    "a-",
+    ".",
+    "ß̣",
+    "́",
+    "Ⅻ",
+    " \t",
+    "liebe",
+]
 
-    assert masked(mail("Anna", 87_654_321)) == masked(mail("Bob van Dyke", 123_456_789))
 
-
-def test_what_is_not_personal_stays_different() -> None:
-    first, second = "Dear Anna,\nthe red bridge is closed", "Dear Anna,\nthe blue bridge is closed"
-    assert masked(first) != masked(second)
-    assert masked("see https://a.example/x") != masked("see https://b.example/x")
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "a",
-        "1",
-        "a1",
-        "@",
-        "a@",
-        "http://",
-        "www.",
-        "dear ",
-        "dear a ",
-        "-",
-        "a-",
-        ".",
-        "\xdf\u0323",
-        "\u0301",
-        "\u216b",
-        " \t",
-        "liebe",
-    ],
-)
+@pytest.mark.parametrize("piece", PIECES)
 def test_masking_takes_linear_time(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))

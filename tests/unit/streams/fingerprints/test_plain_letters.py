@@ -6,14 +6,9 @@ import pytest
 
 from benchmarks.judgement.written import with_invisible, with_plain_hamza, with_twins, with_vowels
 from benchmarks.texts import ROOT, english
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_letters import plain_letters
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.signing.exact import shingle_set
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
-from tests.support.made_up import sign
 
 PLAIN = "The quick brown fox jumps over the lazy dog."
 ARABIC = (ROOT / "benchmarks/texts/ar-declaration.txt").read_text(encoding="utf-8")
@@ -83,26 +78,3 @@ def test_reading_comes_before_masking() -> None:
     rules = TextRules(spelling="plain/1", masks="mail/1")
     assert rewritten("Your c\u00ado\u0501e is 4711", rules) == "your code is 0"
     assert rewritten("co\u00adde", TextRules()) == "co\u00adde"
-
-
-def test_what_is_read_is_signed() -> None:
-    signer, text = Signer(preset("fine", HashKey.public()), HashKey.public()), english(3_000)
-    changed = with_twins(with_invisible(text, random.Random(1), 1), random.Random(2))
-    plain, imitated = sign(text, "a", signer), sign(changed, "b", signer)
-    assert imitated.digest == plain.digest
-    assert imitated.sketch == plain.sketch
-    assert imitated.raw_digest != plain.raw_digest
-
-
-def test_other_schemes_read_every_code_point() -> None:
-    signer, text = Signer(preset("compact", HashKey.public()), HashKey.public()), english(3_000)
-    changed = with_twins(text, random.Random(2))
-    assert sign(changed, "b", signer).digest != sign(text, "a", signer).digest
-
-
-def test_whole_sets_of_shingles_are_of_what_is_read() -> None:
-    key, text = HashKey.public(), english(1_000)
-    scheme = preset("fine", key)
-    assert shingle_set(with_twins(text, random.Random(3)), scheme, key).tolist() == (
-        shingle_set(text, scheme, key).tolist()
-    )

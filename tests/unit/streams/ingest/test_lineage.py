@@ -79,9 +79,11 @@ def test_a_site_is_what_its_owner_has_registered(host: str, site: str) -> None:
     assert site_of(f"https://{host}/x?y=z.example#a.b") == site
 
 
-@pytest.mark.parametrize("url", ["", "no URL", "mailto:a@b.example", "https://[bad/", "file:///a/b"])
-def test_what_has_no_host_has_no_site(url: str) -> None:
-    assert site_of(url) == ""
+def test_odd_hosts_have_some_site_and_what_has_no_host_has_none() -> None:
+    for host in ("a." * 2_000 + "example", "a" * 4_000, "..", "a..b", "\ud800.example", "*.ck", "\u00e9.de"):
+        assert len(site_of(f"https://{host}/")) <= 253
+    for url in ("", "no URL", "mailto:a@b.example", "https://[bad/", "file:///a/b"):
+        assert site_of(url) == ""
 
 
 def test_the_hash_of_a_site_is_that_of_all_its_hosts() -> None:
@@ -91,10 +93,3 @@ def test_the_hash_of_a_site_is_that_of_all_its_hosts() -> None:
     assert [len(each) for each in hashes] == [SITE_BYTES]
     assert site_hash("https://c.co.uk/") not in hashes
     assert site_hash(None) == site_hash("") == site_hash("mailto:a@b.example") == b""
-
-
-@pytest.mark.parametrize(
-    "host", ["a." * 2_000 + "example", "a" * 4_000, "..", "a..b", "\ud800.example", "*.ck", "\u00e9.de"]
-)
-def test_odd_hosts_have_some_site(host: str) -> None:
-    assert len(site_of(f"https://{host}/")) <= 253

@@ -1,6 +1,6 @@
 """Names, keys and checks of a scheme."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ from nearstream.streams.fingerprints.parameters import (
     SketchRules,
     TextRules,
 )
-from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, band_values, hit_probability, preset
+from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, hit_probability, preset
 from nearstream.streams.signing.signer import Signer
 from tests.reference.ld import pack_varints
 
@@ -75,26 +75,26 @@ def test_changing_any_field_changes_the_name() -> None:
 def test_the_label_is_a_nickname_in_front_of_the_name() -> None:
     assert replace(FINE, label="mine").name == FINE.name.replace("fine", "mine")
     assert FINE.name.startswith("fine-1-u14-k0d3e89c8-")
-
-
-def test_two_presets_never_have_one_name() -> None:
     assert len({scheme.name.partition("-1-")[2] for scheme in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize(("bands", "rows"), [(26, 5), (1, 129), (-1, 5), (0, 5)])
-def test_more_bands_than_slots_or_none_are_refused(bands: int, rows: int) -> None:
-    with pytest.raises(ValueError, match="slots"):
-        replace(FINE, bands=BandRules(bands, rows))
-
-
-def test_few_bits_with_bands_are_refused() -> None:
-    with pytest.raises(ValueError, match="bits"):
-        replace(NOISE, sketch=SketchRules(bits=4))
-
-
-def test_an_unknown_label_is_refused_with_those_known() -> None:
-    with pytest.raises(ValueError, match="fine, mail, compact, noise"):
-        preset("huge", KEY)
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: replace(FINE, bands=BandRules(26, 5)), "slots"),
+        (lambda: replace(FINE, bands=BandRules(0, 5)), "slots"),
+        (lambda: replace(NOISE, sketch=SketchRules(bits=4)), "bits"),
+        (lambda: preset("huge", KEY), "fine, mail, compact, noise"),
+        (lambda: NOISE.keys(signed("…"), KEY), "empty"),
+        (lambda: NOISE.keys(signed(LONG), OTHER_KEY), "0d3e89c8"),
+        (lambda: NOISE.keys(signed(LONG, COMPACT), KEY), "signature of"),
+        (lambda: NOISE.keys(NOISE.kept(signed(LONG)), KEY), "sketch"),
+    ],
+    ids=["bands", "no bands", "bits", "label", "empty text", "other key", "other scheme", "kept signature"],
+)
+def test_a_scheme_or_keys_that_cannot_be_are_refused(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        make()
 
 
 @pytest.mark.parametrize("scheme", ALL, ids=lambda scheme: scheme.label)
@@ -107,32 +107,22 @@ def test_keys_are_8_bytes_each_once(scheme: Scheme) -> None:
     assert len(all_keys(keys)) == 2 + len(keys.bands) + len(keys.anchors)
 
 
-def test_a_document_without_lineage_has_no_lineage_key() -> None:
-    assert NOISE.keys(signed(LONG), KEY).lineage is None
-
-
-def test_two_collections_share_no_small_key() -> None:
-    first, second = (
-        all_keys(NOISE.keys(signed(LONG, lineage="u", collection=name), KEY)) for name in ("news", "news-2")
+def test_two_collections_or_schemes_share_no_small_key() -> None:
+    narrow = replace(NOISE, bands=BandRules(24))
+    first, second, third = (
+        all_keys(scheme.keys(signed(LONG, scheme, lineage="u", collection=name), KEY))
+        for scheme, name in ((NOISE, "news"), (NOISE, "news-2"), (narrow, "news"))
     )
     assert not first & second
+    assert not first & third
 
 
-def test_two_schemes_share_no_small_key() -> None:
-    other = replace(NOISE, bands=BandRules(24))
-    first, second = (all_keys(scheme.keys(signed(LONG, scheme, lineage="u"), KEY)) for scheme in (NOISE, other))
-    assert not first & second
-
-
-def test_one_value_in_two_kinds_gives_two_keys() -> None:
-    signature = replace_fields(signed(LONG), lineage="0123456789abcdef", digest=b"0123456789abcdef")
-    keys = NOISE.keys(signature, KEY)
+def test_equal_values_of_two_kinds_or_two_bands_give_two_keys() -> None:
+    equal = replace_fields(signed(LONG), lineage="0123456789abcdef", digest=b"0123456789abcdef", sketch=bytes(512))
+    keys = NOISE.keys(equal, KEY)
     assert keys.lineage != keys.digest
-
-
-def test_the_same_slots_in_two_bands_give_two_keys() -> None:
-    signature = replace_fields(signed(LONG), sketch=bytes(512))
-    assert len(NOISE.keys(signature, KEY).bands) == 25
+    assert len(set(keys.bands)) == 25
+    assert NOISE.keys(signed(LONG), KEY).lineage is None
 
 
 def test_the_keys_of_one_signature_are_frozen() -> None:
@@ -153,23 +143,6 @@ def test_a_text_needs_eight_words_for_bands_and_anchors() -> None:
     assert long.anchors
 
 
-def test_an_empty_normal_form_has_no_keys() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        NOISE.keys(signed("…"), KEY)
-
-
-def test_a_key_with_another_fingerprint_is_refused() -> None:
-    with pytest.raises(ValueError, match="0d3e89c8"):
-        NOISE.keys(signed(LONG), OTHER_KEY)
-
-
-def test_keys_of_another_scheme_or_of_a_kept_signature_are_refused() -> None:
-    with pytest.raises(ValueError, match="signature of"):
-        NOISE.keys(signed(LONG, COMPACT), KEY)
-    with pytest.raises(ValueError, match="sketch"):
-        NOISE.keys(NOISE.kept(signed(LONG)), KEY)
-
-
 @pytest.mark.parametrize("scheme", ALL, ids=lambda scheme: scheme.label)
 def test_kept_leaves_what_estimates_read(scheme: Scheme) -> None:
     signature = signed(LONG, scheme)
@@ -188,21 +161,12 @@ def test_what_is_signed_passes_the_check(scheme: Scheme, text: str) -> None:
     scheme.check(signed(text, scheme))
 
 
-def faulty(of: Scheme, **change: object) -> InvalidMessageError:
-    with pytest.raises(InvalidMessageError) as caught:
-        of.check(replace_fields(signed(LONG, of), **change))
-    return caught.value
-
-
-def test_a_signature_of_another_scheme_is_named_so() -> None:
-    assert faulty(NOISE, scheme=COMPACT.name).reason is Reason.OTHER_SCHEME
-
-
 def ascending(size: int) -> bytes:
     return b"".join(number.to_bytes(8, "little") for number in range(size))
 
 
 FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
+    "another scheme": (NOISE, {"scheme": COMPACT.name}),
     "a short digest": (NOISE, {"digest": b"1"}),
     "a sketch as the index keeps it": (NOISE, {"sketch": bytes(128)}),
     "a wide sketch": (COMPACT, {"sketch": bytes(512)}),
@@ -241,9 +205,11 @@ FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_check_refuses(name: str) -> None:
     scheme, change = FAULTS[name]
-    error = faulty(scheme, **change)
-    assert error.reason is Reason.INVALID_SIGNATURE
-    assert "expected" in error.detail
+    with pytest.raises(InvalidMessageError) as caught:
+        scheme.check(replace_fields(signed(LONG, scheme), **change))
+    error = caught.value
+    assert error.reason is (Reason.OTHER_SCHEME if "scheme" in change else Reason.INVALID_SIGNATURE)
+    assert "expected" in error.detail or "scheme" in change
 
 
 def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
@@ -259,15 +225,6 @@ def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
 def test_long_texts_have_no_sampled_windows() -> None:
     long = " ".join(f"word{number}" for number in range(2_000))
     assert signed(long, FINE).anchors == signed(long, replace(FINE, sampled=None)).anchors
-
-
-def test_bands_are_consecutive_slots() -> None:
-    assert band_values(bytes(range(12)), 2, 2, 3) == [bytes(range(6)), bytes(range(6, 12))]
-
-
-def test_slots_beyond_the_last_band_are_left_out() -> None:
-    values = band_values(bytes(512), 4, 25, 5)
-    assert [len(each) for each in values] == [20] * 25
 
 
 @pytest.mark.parametrize(("similarity", "expected"), [(0.5, 0.55), (0.7, 0.99), (0.8, 1.0), (0.0, 0.0), (1.0, 1.0)])
