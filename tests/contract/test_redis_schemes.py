@@ -8,10 +8,11 @@ from redis.asyncio import Redis
 
 from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.registration import Status
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
-from nearstream.workers.redis.index.schemes import SchemeFacts, SchemeRefusedError, drop_scheme, schemes, switch_scheme
+from nearstream.workers.redis.index.schemes import Claim, drop_scheme, schemes, switch_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.contract.conftest import PARTITIONS
 from tests.support.arrivals import crawl, matcher
@@ -25,8 +26,8 @@ async def made(place: IndexAddress) -> RedisIndex:
     return await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
 
 
-def states(facts: tuple[SchemeFacts, ...]) -> dict[str, str]:
-    return {each.name: each.state for each in facts}
+def states(claims: dict[str, Claim]) -> dict[str, str]:
+    return {name: claim.state for name, claim in claims.items()}
 
 
 async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> None:
@@ -73,7 +74,7 @@ async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Re
     assert not await client.keys(keys)
     assert await active.state() is IndexState.READY
     assert await beside.state() is IndexState.LOST
-    with pytest.raises(SchemeRefusedError, match="is active"):
+    with pytest.raises(RefusalError, match="is active"):
         await drop_scheme(address)
     with pytest.raises(SettingsError, match="not test-2"):
         await drop_scheme(other)

@@ -20,7 +20,6 @@ from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.kept.worker_states import WorkerState
 from tests.devstack.chromium import chromium
@@ -314,9 +313,9 @@ async def test_dead_letters_are_shown_in_hex_and_sent_again(browser: Browser) ->
     for offset in range(3):
         feed.letters.add(dead_letter(f"<b>{offset}</b>".encode(), offset))
 
-    async def replay(reason: str, is_dry_run: bool) -> ReplayOutcome:
+    async def replay(reason: str, is_dry_run: bool) -> Counter[str]:
         asked.append((reason, is_dry_run))
-        return ReplayOutcome(2, Counter({"too large": 1}))
+        return Counter({"sent": 2, "too large": 1})
 
     async with live_server(feed, replay=replay) as server, _opened(browser, server.address) as page:
         await page.click("#alarms a")

@@ -4,14 +4,14 @@ import argparse
 import asyncio
 import signal
 from collections.abc import Awaitable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.cli.arguments import add, add_json, add_quiet, add_timeout, declare
-from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_line, print_message, print_report, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
@@ -53,7 +53,7 @@ def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """Make another scheme the active one."""
-    from nearstream.workers.redis.index.schemes import SchemeRefusedError, switch_scheme
+    from nearstream.workers.redis.index.schemes import switch_scheme
 
     address = Deployment.of(settings).index_address()
 
@@ -61,7 +61,7 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
         target = await _address_of_scheme(address, options.scheme or address.scheme, options.timeout)
         state = await _index_state(target)
         if state != IndexState.READY:
-            raise SchemeRefusedError(f"the index of {target.scheme} is not ready: {state}")
+            raise RefusalError(f"the index of {target.scheme} is not ready: {state}")
         await switch_scheme(target)
         await _show_schemes(address, options)
 
@@ -71,7 +71,7 @@ def switch_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
     """Delete a scheme that is not active, with its index, and forget which topic has it."""
-    from nearstream.workers.redis.index.schemes import SchemeRefusedError, drop_scheme
+    from nearstream.workers.redis.index.schemes import drop_scheme
     from nearstream.workers.redis.kept.deployments import forget_scheme
 
     deployment = Deployment.of(settings)
@@ -80,7 +80,7 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
     async def drop() -> None:
         try:
             target = await _address_of_scheme(address, options.scheme, options.timeout)
-        except SchemeRefusedError:
+        except RefusalError:
             topics = await forget_scheme(address, options.scheme)
             if not topics:
                 raise
@@ -105,16 +105,15 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
 
     It has the fingerprint of the hash key that the index was built with, which need not be that of the settings.
     """
-    from nearstream.workers.redis.index.schemes import SchemeRefusedError, schemes
+    from nearstream.workers.redis.index.schemes import schemes
     from nearstream.workers.redis.server.client import until_answered
 
     known = await until_answered(partial(schemes, address), wait_seconds)
-    keys = {each.name: each.key_fingerprint for each in known}
-    if scheme not in keys:
-        existing = f"has {', '.join(keys)}" if keys else "has no index"
+    if scheme not in known:
+        existing = f"has {', '.join(known)}" if known else "has no index"
         remedy = "; build it with `nearstream index build`" if scheme == address.scheme else ""
-        raise SchemeRefusedError(f"no scheme {escaped(scheme)}: the namespace {address.namespace} {existing}{remedy}")
-    return replace(address, beside=True, scheme=scheme, key_fingerprint=keys[scheme])
+        raise RefusalError(f"no scheme {escaped(scheme)}: the namespace {address.namespace} {existing}{remedy}")
+    return replace(address, beside=True, scheme=scheme, key_fingerprint=known[scheme].key)
 
 
 async def _index_state(address: IndexAddress) -> str:
@@ -140,13 +139,13 @@ async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> N
     known = await until_answered(partial(schemes, address), options.timeout)
     if known and not options.json:
         print_line(f"{'scheme':<36}  {'state':<8}  {'index':<10}  since")
-    for each in known:
-        own = replace(address, beside=True, scheme=each.name, key_fingerprint=each.key_fingerprint)
-        state = await _index_state(own)
-        is_ours = each.name == address.scheme
-        since = f"{utc_time(each.created_ms)}{'  (these settings)' if is_ours else ''}"
-        line = f"{each.name:<36}  {each.state:<8}  {state:<10}  {since}"
-        print_report({**asdict(each), "index": state, "ours": is_ours}, [line], is_json=options.json)
+    for name, claim in known.items():
+        state = await _index_state(replace(address, beside=True, scheme=name, key_fingerprint=claim.key))
+        is_ours = name == address.scheme
+        since = f"{utc_time(claim.created_ms)}{'  (these settings)' if is_ours else ''}"
+        line = f"{name:<36}  {claim.state:<8}  {state:<10}  {since}"
+        fields = {"name": name, "state": claim.state, "key_fingerprint": claim.key, "created_ms": claim.created_ms}
+        print_report({**fields, "index": state, "ours": is_ours}, [line], is_json=options.json)
     if not known:
         print_message(f"{address.namespace} has no index: `nearstream doctor` says whether it is lost, or not made yet")
 

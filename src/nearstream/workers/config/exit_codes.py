@@ -19,4 +19,7 @@ class Exit(IntEnum):
 class RefusalError(Exception):
     """What a command was asked for is refused. The message is its answer."""
 
-    exit_code = Exit.NO
+    def __init__(self, message: str, exit_code: Exit = Exit.NO) -> None:
+        """Refuse with a message."""
+        super().__init__(message)
+        self.exit_code = exit_code

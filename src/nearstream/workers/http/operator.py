@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
@@ -24,6 +25,7 @@ from nearstream.schemas.live.state import (
     LiveSilenceRequest,
 )
 from nearstream.streams.store.limits import IndexUnavailableError
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group, table
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Outbox, OutboxFullError
@@ -32,12 +34,11 @@ from nearstream.workers.http.requests import RefusedError, asked_for_all, json_r
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.operations.dead_letters import TooManySpansError
-from nearstream.workers.operations.replay import ReplayOutcome, plan_replay, replay_dead_letters
+from nearstream.workers.operations.replay import SENT, plan_replay, replay_dead_letters
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 
-Replay = Callable[[str, bool], Awaitable[ReplayOutcome]]  # takes a reason, and whether nothing is to be sent
+Replay = Callable[[str, bool], Awaitable[Counter[str]]]  # takes a reason, and whether nothing is to be sent
 Say = Callable[[bytes, bytes | None], Awaitable[None]]  # takes the key and the value of a record of `silences`
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def add_operator_routes(
     add_handlers(app, handlers)
 
 
-async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> ReplayOutcome:
+async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> Counter[str]:
     """Send the records of a reason again, or count what would be sent."""
     run = plan_replay if is_dry_run else replay_dead_letters
     return await run(deployment, reason, 0, _WAIT_SECONDS, Progress("dead letters", quiet=True))
@@ -112,16 +113,16 @@ async def _replay(replay: Replay, replaying: asyncio.Lock, request: web.Request)
 async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
     try:
         outcome = await replay(asked.reason, asked.dry_run)
-    except TooManySpansError as error:
-        told = f"{error}: `nearstream dlq replay` without a reason joins its spans"
-        raise RefusedError(409, "replay_log_full", told) from None
+    except RefusalError as error:
+        raise RefusedError(409, "replay_log_full", str(error)) from None
     except (KafkaUnreachableError, KafkaError, SettingsError, IndexUnavailableError) as error:
         log.warning("dead letters were not replayed: %s", error)
         told = f"{type(error).__name__}: the log of the server says more"
         raise RefusedError(503, "replay_failed", told) from None
+    sent = outcome.pop(SENT, 0)
     if not asked.dry_run:
-        log.info("replayed dead letters of the reason %r: %d sent", asked.reason, outcome.sent)
-    return json_response(LiveReplay(sent=outcome.sent, skipped=dict(outcome.skipped)))
+        log.info("replayed dead letters of the reason %r: %d sent", asked.reason, sent)
+    return json_response(LiveReplay(sent=sent, skipped=dict(outcome)))
 
 
 async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:

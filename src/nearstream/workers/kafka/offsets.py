@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -26,13 +25,6 @@ from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic
 
 METADATA_MAX_BYTES = 4096  # Kafka's default `offset.metadata.max.bytes`
 _HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
-
-
-class CommitMetadata(NamedTuple):
-    """Metadata stored with a committed offset."""
-
-    text: str  # at most `METADATA_MAX_BYTES`
-    keep_ms: int  # for how long the broker keeps the offset with its metadata, in milliseconds
 
 
 async def committed(settings: Settings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -82,15 +74,17 @@ async def commit_metadata(
 
 
 async def commit(
-    client: AIOKafkaAdminClient, group: str, tp: TopicPartition, offset: int, metadata: CommitMetadata | None = None
+    client: AIOKafkaAdminClient, group: str, tp: TopicPartition, offset: int, metadata: tuple[str, int] | None = None
 ) -> None:
     """Commit an offset of a partition for a group without members.
+
+    Its metadata is a text of at most `METADATA_MAX_BYTES`, and for how many milliseconds the broker keeps both.
 
     Raises:
         SettingsError: The group has members. Only they may commit.
         KafkaError: The broker refused for another reason.
     """
-    text, keep_ms = metadata or CommitMetadata("", OffsetCommitRequest.DEFAULT_RETENTION_TIME)
+    text, keep_ms = metadata or ("", OffsetCommitRequest.DEFAULT_RETENTION_TIME)
     rows = [(tp.topic, [(tp.partition, offset, text)])]
     # Send the request directly: a consumer's commit cannot set a retention, and the broker's default is shorter than
     # the retention of dead letters.

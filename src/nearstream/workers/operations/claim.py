@@ -98,7 +98,7 @@ async def describe_lost_index(deployment: Deployment, wait_seconds: float) -> st
     """Explain why the index of a group is missing, and what to do."""
     address, topic, group = deployment.index_address(), deployment.topic(SIGNATURES), deployment.settings.group
     known = await until_answered(partial(schemes, address), wait_seconds)
-    if address.scheme in (facts.name for facts in known):
+    if address.scheme in known:
         return f"the index of {address.scheme} in {address.namespace} is lost: run `nearstream rebuild`"
     return (
         f"NEARSTREAM_NAMESPACE: group {group} has matched {topic} before, but {address.namespace} in Redis holds no"

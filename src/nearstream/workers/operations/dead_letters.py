@@ -6,16 +6,16 @@ it atomically, and deletes it after the time that we ask for, which is the reten
 bytes by default, so the log holds spans of offsets instead of single offsets: a replay of all dead letters is one span.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import msgspec
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.dead_letter import NOT_OURS, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.topics.table import DEAD_LETTERS
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (
@@ -34,10 +34,6 @@ _NEWEST_SHOWN = 3
 _IDS_REMEMBERED = 100_000
 Span = tuple[int, int]
 ALL_REASONS = ""
-
-
-class TooManySpansError(Exception):
-    """The log has more spans than commit metadata can hold."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +70,14 @@ class Replayed:
         """Return the log as text, which `parse_replay_log` reads.
 
         Raises:
-            TooManySpansError: The text would have more than `max_bytes`.
+            RefusalError: The text would have more than `max_bytes`.
         """
         text = msgspec.json.encode(self.spans)
         if len(text) > max_bytes:
-            raise TooManySpansError(f"the replay log needs {len(text)} bytes, but Kafka stores at most {max_bytes}")
+            raise RefusalError(
+                f"the replay log needs {len(text)} bytes, but Kafka stores at most {max_bytes}: `nearstream dlq replay`"
+                " without --reason and --since joins its spans"
+            )
         return text.decode()
 
 
@@ -107,14 +106,6 @@ def _joined(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 def _is_within(span: Span, spans: tuple[Span, ...]) -> bool:
     return any(start <= span[0] and span[1] <= end for start, end in spans)
-
-
-class OffsetRange(NamedTuple):
-    """Offsets of one partition of the dead-letter topic, without the one at `end`."""
-
-    tp: TopicPartition
-    start: int
-    end: int
 
 
 @dataclass
@@ -160,28 +151,30 @@ class ReasonCount:
         self.newest = sorted(self.newest, reverse=True)[:_NEWEST_SHOWN]
 
 
-async def ranges(settings: Settings, client: AIOKafkaConsumer, since_ms: int, wait_seconds: float) -> list[OffsetRange]:
+async def ranges(
+    settings: Settings, client: AIOKafkaConsumer, since_ms: int, wait_seconds: float
+) -> dict[TopicPartition, range]:
     """Return the offsets that each partition holds now, from the first dead letter of a time on."""
     tps = await partitions(settings, [settings.topic_prefix + DEAD_LETTERS.name], wait_seconds)
     ends = await client.end_offsets(tps)
     starts = await offsets_since(client, tps, since_ms)
-    return [OffsetRange(tp, starts[tp], ends[tp]) for tp in tps]
+    return {tp: range(starts[tp], ends[tp]) for tp in tps}
 
 
 async def read(
-    client: AIOKafkaConsumer, offsets: OffsetRange
+    client: AIOKafkaConsumer, tp: TopicPartition, offsets: range
 ) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
     """Yield the records of a range, each with its dead letter, or None if nearstream did not write it."""
-    async for record in between(client, *offsets):
+    async for record in between(client, tp, offsets.start, offsets.stop):
         yield record, read_dead_letter(record)
 
 
 async def decided(
-    client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
+    client: AIOKafkaAdminClient, settings: Settings, tps: Collection[TopicPartition]
 ) -> dict[TopicPartition, Replayed]:
     """Return which dead letters of each partition earlier replays have decided."""
     group = replay_group(settings)
-    metadata = await kafka_offsets.commit_metadata(client, group, tps)
+    metadata = await kafka_offsets.commit_metadata(client, group, list(tps))
     try:
         return {tp: parse_replay_log(text) for tp, text in metadata.items()}
     except ValueError as error:
@@ -203,7 +196,7 @@ async def count(
         admin(settings, wait_seconds) as admin_client,
     ):
         found = await ranges(settings, client, since_ms, wait_seconds)
-        logs = await _decided_if_allowed(admin_client, settings, [offsets.tp for offsets in found])
+        logs = await _decided_if_allowed(admin_client, settings, found)
         async for record, dead_letter in _selected(client, found, reason, progress):
             its_reason = dead_letter.reason if dead_letter else NOT_OURS
             replay_log = logs.get(TopicPartition(record.topic, record.partition))
@@ -225,13 +218,13 @@ async def each(
 
 
 async def _selected(
-    client: AIOKafkaConsumer, found: Sequence[OffsetRange], reason: str, progress: Progress
+    client: AIOKafkaConsumer, found: Mapping[TopicPartition, range], reason: str, progress: Progress
 ) -> AsyncGenerator[tuple[ConsumerRecord, StoredDeadLetter | None]]:
     """Yield the records of these ranges that have the reason, one for each dead id."""
     recent = RecentIds()
-    progress.total = sum(offsets.end - offsets.start for offsets in found)
-    for offsets in found:
-        async for record, dead_letter in read(client, offsets):
+    progress.total = sum(map(len, found.values()))
+    for tp, offsets in found.items():
+        async for record, dead_letter in read(client, tp, offsets):
             progress.step()
             its_reason = dead_letter.reason if dead_letter else NOT_OURS
             if reason in ("", its_reason) and (dead_letter is None or recent.add(dead_letter.dead_id)):
@@ -240,7 +233,7 @@ async def _selected(
 
 
 async def _decided_if_allowed(
-    client: AIOKafkaAdminClient, settings: Settings, tps: Sequence[TopicPartition]
+    client: AIOKafkaAdminClient, settings: Settings, tps: Collection[TopicPartition]
 ) -> dict[TopicPartition, Replayed]:
     """Return what `decided` does, or nothing for a user who may not read the replay group."""
     try:
@@ -252,8 +245,8 @@ async def _decided_if_allowed(
 async def find(settings: Settings, dead_id: str, wait_seconds: float) -> StoredDeadLetter | None:
     """Return the first dead letter with this id, or None."""
     async with consumer(settings, wait_seconds, fetch_wait_ms=1) as client:
-        for offsets in await ranges(settings, client, 0, wait_seconds):
-            async for _, dead_letter in read(client, offsets):
+        for tp, offsets in (await ranges(settings, client, 0, wait_seconds)).items():
+            async for _, dead_letter in read(client, tp, offsets):
                 if dead_letter and dead_letter.dead_id == dead_id:
                     return dead_letter
     return None

@@ -8,7 +8,7 @@ origin, and so events with equal ids.
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -23,11 +23,11 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, refused, retriable
-from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES, CommitMetadata
+from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES
 from nearstream.workers.kafka.records import SendAll, record_at, sender
 from nearstream.workers.operations import dead_letters
 from nearstream.workers.operations.claim import require_scheme
-from nearstream.workers.operations.dead_letters import OffsetRange, RecentIds, Replayed
+from nearstream.workers.operations.dead_letters import RecentIds, Replayed
 from nearstream.workers.operations.terminal import Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nearstream.streams.signing.signer import Signer, Unsigned
     from nearstream.workers.crawl.page import PageReader
 
-# Why a record is not sent.
+SENT = "sent"  # what became of a record, or why it was not sent:
 DECIDED_BEFORE = "decided by an earlier replay"
 EXHAUSTED = f"already sent again {MAX_REPLAYS} times"
 OTHER_TOPIC = "not from a topic that documents or signatures are read from"
@@ -64,7 +64,7 @@ class Resigner:
     """Replaces signatures of other schemes."""
 
     deployment: Deployment  # the deployment whose scheme is wanted
-    client: AIOKafkaConsumer  # reads the documents
+    client: AIOKafkaConsumer  # reads documents and refused records
     wait_seconds: float  # how long to wait for Kafka, and for Redis
     _signer: "Signer | None" = field(default=None, init=False)
     _pages: "PageReader | None" = field(default=None, init=False)
@@ -114,130 +114,116 @@ class Resigner:
         return self._pages.with_text(document)
 
 
-@dataclass
-class ReplayOutcome:
-    """The number of records sent, and of those skipped, by cause."""
-
-    sent: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
-
-
 async def replay_dead_letters(
     deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
-) -> ReplayOutcome:
+) -> Counter[str]:
     """Send the records of the dead letters of a reason (empty: of all) since a time again, each once.
 
     In place of a signature of another scheme, a signature of the deployment's scheme is sent. What was decided is kept
-    in the replay log for as long as dead letters are kept.
+    in the replay log for as long as dead letters are kept. The numbers of records sent and skipped are returned, the
+    latter by cause.
     """
-    settings = deployment.settings
-    async with sender(settings, wait_seconds) as send_all, _connect(settings, wait_seconds) as clients:
-        save_log = partial(_commit, clients.admin, dead_letters.replay_group(settings))
-        resigner = Resigner(deployment, clients.originals, wait_seconds)
-        replaying = _Replay(settings, reason, clients, resigner, send_all, save_log, progress)
-        return await replaying.run(since_ms, wait_seconds)
+    async with (
+        sender(deployment.settings, wait_seconds) as send_all,
+        _replaying(deployment, reason, wait_seconds, progress) as replaying,
+    ):
+        save_log = partial(_commit, replaying.admin, dead_letters.replay_group(deployment.settings))
+        return await replace(replaying, send_all=send_all, save_log=save_log).run(since_ms, wait_seconds)
 
 
 async def plan_replay(
     deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
-) -> ReplayOutcome:
+) -> Counter[str]:
     """Return what `replay_dead_letters` would do, without sending or saving anything."""
-
-    async def nothing(*_: object) -> None:
-        """Neither send nor save."""
-
-    settings = deployment.settings
-    async with _connect(settings, wait_seconds) as clients:
-        resigner = Resigner(deployment, clients.originals, wait_seconds)
-        replaying = _Replay(settings, reason, clients, resigner, nothing, nothing, progress)
+    async with _replaying(deployment, reason, wait_seconds, progress) as replaying:
         return await replaying.run(since_ms, wait_seconds)
 
 
-@dataclass(frozen=True)
-class _Clients:
-    """Clients for the dead letters, the original records and the replay log."""
-
-    dead_letters: AIOKafkaConsumer
-    originals: AIOKafkaConsumer
-    admin: AIOKafkaAdminClient
+async def _nothing(*_: object) -> None:
+    """Neither send nor save."""
 
 
 @asynccontextmanager
-async def _connect(settings: Settings, wait_seconds: float) -> AsyncIterator[_Clients]:
+async def _replaying(
+    deployment: Deployment, reason: str, wait_seconds: float, progress: Progress
+) -> AsyncIterator["_Replay"]:
+    """Connect what a replay reads, which sends and saves nothing yet."""
+    settings = deployment.settings
     async with (
         consumer(settings, wait_seconds, fetch_wait_ms=1) as dead_letter_client,
         consumer(settings, wait_seconds, fetch_bytes=_RECORD_BYTES, fetch_wait_ms=1) as original_client,
         admin(settings, wait_seconds) as admin_client,
     ):
-        yield _Clients(dead_letter_client, original_client, admin_client)
+        resigner = Resigner(deployment, original_client, wait_seconds)
+        yield _Replay(settings, reason, dead_letter_client, admin_client, resigner, progress)
 
 
 @dataclass
 class _Replay:
     settings: Settings
     reason: str  # of the dead letters to decide. Empty: of all
-    clients: _Clients
+    dead_letters: AIOKafkaConsumer
+    admin: AIOKafkaAdminClient  # reads and writes the replay log
     resigner: Resigner
-    send_all: SendAll
-    save_log: SaveLog
     progress: Progress
-    outcome: ReplayOutcome = field(default_factory=ReplayOutcome)
+    send_all: SendAll = _nothing
+    save_log: SaveLog = _nothing
+    outcome: Counter[str] = field(default_factory=Counter)
     recent: RecentIds = field(default_factory=RecentIds)
     max_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)  # of a record in a partition of origin
 
-    async def run(self, since_ms: int, wait_seconds: float) -> ReplayOutcome:
+    async def run(self, since_ms: int, wait_seconds: float) -> Counter[str]:
         """Decide every dead letter since a time that the topic holds now."""
-        found = await dead_letters.ranges(self.settings, self.clients.dead_letters, since_ms, wait_seconds)
+        found = await dead_letters.ranges(self.settings, self.dead_letters, since_ms, wait_seconds)
         prefix = self.settings.topic_prefix
         max_bytes = {prefix + topic.name: topic.max_message_bytes for topic in (DOCUMENTS, SIGNATURES)}
         origins = await kafka_offsets.partitions(self.settings, list(max_bytes), wait_seconds)
         self.max_bytes = {tp: max_bytes[tp.topic] for tp in origins}
-        self.progress.total = sum(offsets.end - offsets.start for offsets in found)
-        for offsets in found:
-            await self._replay(offsets, await self._load_log(offsets))
+        self.progress.total = sum(map(len, found.values()))
+        for tp, offsets in found.items():
+            await self._replay(tp, offsets, await self._load_log(tp, offsets))
         self.progress.end()
         return self.outcome
 
-    async def _replay(self, offsets: OffsetRange, log: Replayed) -> None:
+    async def _replay(self, tp: TopicPartition, offsets: range, log: Replayed) -> None:
         reason, saved_until = self.reason, offsets.start
-        async for record, dead_letter in dead_letters.read(self.clients.dead_letters, offsets):
+        async for record, dead_letter in dead_letters.read(self.dead_letters, tp, offsets):
             self.progress.step()
             await self._decide(record, dead_letter, log)
             if record.offset >= saved_until + COMMIT_EVERY:
                 saved_until = record.offset + 1
-                await self.save_log(offsets.tp, saved_until, log.with_span(reason, offsets.start, saved_until))
-        new_log = log.with_span(reason, offsets.start, offsets.end)
+                await self.save_log(tp, saved_until, log.with_span(reason, offsets.start, saved_until))
+        new_log = log.with_span(reason, offsets.start, offsets.stop)
         if new_log != log:
-            await self.save_log(offsets.tp, offsets.end, new_log)
+            await self.save_log(tp, offsets.stop, new_log)
 
-    async def _load_log(self, offsets: OffsetRange) -> Replayed:
-        tp = offsets.tp
-        logs = await dead_letters.decided(self.clients.admin, self.settings, [tp])
-        begins = await self.clients.dead_letters.beginning_offsets([tp])
+    async def _load_log(self, tp: TopicPartition, offsets: range) -> Replayed:
+        logs = await dead_letters.decided(self.admin, self.settings, [tp])
+        begins = await self.dead_letters.beginning_offsets([tp])
         log = logs[tp].since(begins[tp])
         # Check before anything is sent that the log will still fit when all of this range is decided.
-        log.with_span(self.reason, offsets.start, offsets.end).text(METADATA_MAX_BYTES)
+        log.with_span(self.reason, offsets.start, offsets.stop).text(METADATA_MAX_BYTES)
         return log
 
     async def _decide(self, record: ConsumerRecord, dead_letter: StoredDeadLetter | None, log: Replayed) -> None:
         if self.reason not in ("", dead_letter.reason if dead_letter else NOT_OURS):
             return
         if dead_letter is None:
-            self.outcome.skipped[NOT_OURS] += 1
+            self.outcome[NOT_OURS] += 1
             return
         is_new = self.recent.add(dead_letter.dead_id)
         if not is_new or log.covers(dead_letter.reason, record.offset):
-            self.outcome.skipped[DECIDED_BEFORE] += 1
+            self.outcome[DECIDED_BEFORE] += 1
             return
         try:
             await self._send(dead_letter)
         except NotSentError as error:
-            self.outcome.skipped[str(error)] += 1
+            self.outcome[str(error)] += 1
             origin = dead_letter.original
             position = f"{escaped(origin.topic)} {origin.partition} offset {origin.offset}"
             print_message(f"not sent: {position}: {error}")
         else:
-            self.outcome.sent += 1
+            self.outcome[SENT] += 1
 
     async def _send(self, dead_letter: StoredDeadLetter) -> None:
         """Send the refused record, or raise NotSentError."""
@@ -267,7 +253,7 @@ class _Replay:
 
     async def _original(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
         """Read the refused record from its topic."""
-        record = await record_at(self.clients.originals, tp, dead_letter.original.offset)
+        record = await record_at(self.resigner.client, tp, dead_letter.original.offset)
         # If the topic was deleted and created again, another record may have this offset.
         if record is None or sha256(record.value or b"").hexdigest() != dead_letter.sha256:
             raise NotSentError(GONE)
@@ -275,4 +261,4 @@ class _Replay:
 
 
 async def _commit(client: AIOKafkaAdminClient, group: str, tp: TopicPartition, offset: int, log: Replayed) -> None:
-    await kafka_offsets.commit(client, group, tp, offset, CommitMetadata(log.text(METADATA_MAX_BYTES), _KEEP_MS))
+    await kafka_offsets.commit(client, group, tp, offset, (log.text(METADATA_MAX_BYTES), _KEEP_MS))

@@ -21,15 +21,11 @@ from nearstream.workers.redis.index.index import RedisIndex
 DETAIL = "passed over by hand"
 
 
-class NotSkippedError(RefusalError):
-    """The record was not skipped, because it is not there, or other records would be lost."""
-
-
 async def skip_record(deployment: Deployment, tp: TopicPartition, offset: int, wait_seconds: float) -> None:
     """Write a dead letter for a record of `documents` or `signatures`, then commit past it.
 
     Raises:
-        NotSkippedError: The group has members, is past the record or too far before it, or there is no such record.
+        RefusalError: The group has members, is past the record or too far before it, or there is no such record.
     """
     settings = deployment.settings
     await _check_partition(deployment, tp, wait_seconds)
@@ -43,7 +39,7 @@ async def skip_record(deployment: Deployment, tp: TopicPartition, offset: int, w
             next_offset = await _next_offset(settings.group, admin_client, consumer_client, tp, index)
             record = await record_at(consumer_client, tp, offset)
             if record is None:
-                raise NotSkippedError(f"{tp.topic} {tp.partition} has no record at {offset}")
+                raise RefusalError(f"{tp.topic} {tp.partition} has no record at {offset}")
             _check_order(next_offset, offset)
             await send_all([_dead_letter(deployment, record)])
             if index is not None:
@@ -57,9 +53,9 @@ async def skip_record(deployment: Deployment, tp: TopicPartition, offset: int, w
 async def _check_partition(deployment: Deployment, tp: TopicPartition, wait_seconds: float) -> None:
     topics = [deployment.topic(topic) for topic in (DOCUMENTS, SIGNATURES)]
     if tp.topic not in topics:
-        raise NotSkippedError(f"{' or '.join(topics)} expected, got {tp.topic}")
+        raise RefusalError(f"{' or '.join(topics)} expected, got {tp.topic}")
     if tp not in await kafka_offsets.partitions(deployment.settings, [tp.topic], wait_seconds):
-        raise NotSkippedError(f"{tp.topic} has no partition {tp.partition}")
+        raise RefusalError(f"{tp.topic} has no partition {tp.partition}")
 
 
 async def _open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
@@ -79,7 +75,7 @@ async def _next_offset(
     """Return the first offset of a partition without an outcome."""
     members = await kafka_offsets.members(admin_client, group)
     if members:
-        raise NotSkippedError(
+        raise RefusalError(
             f"group {group} has {members} members: stop its workers; "
             f"a worker that crashed remains a member for {SESSION_SECONDS:g} s"
         )
@@ -93,9 +89,9 @@ async def _next_offset(
 
 def _check_order(next_offset: int, offset: int) -> None:
     if offset < next_offset:
-        raise NotSkippedError(f"the group is past offset {offset}, its next offset is {next_offset}")
+        raise RefusalError(f"the group is past offset {offset}, its next offset is {next_offset}")
     if next_offset < offset:
-        raise NotSkippedError(
+        raise RefusalError(
             f"offsets {next_offset} to {offset - 1} before it have no outcome yet and would be lost: start a worker, "
             "which stops at the record it fails on and names it in its log"
         )

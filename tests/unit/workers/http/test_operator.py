@@ -5,12 +5,11 @@ import json
 from collections import Counter
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.operator import deployment_of
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.operations.dead_letters import TooManySpansError
-from nearstream.workers.operations.replay import ReplayOutcome
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, new_feed
 
@@ -28,12 +27,12 @@ class Replays:
         self.may_end.set()
         self._error = error
 
-    async def __call__(self, reason: str, is_dry_run: bool) -> ReplayOutcome:
+    async def __call__(self, reason: str, is_dry_run: bool) -> Counter[str]:
         self.asked.append((reason, is_dry_run))
         await self.may_end.wait()
         if self._error is not None:
             raise self._error
-        return ReplayOutcome(3, Counter({"too large": 2}))
+        return Counter({"sent": 3, "too large": 2})
 
 
 async def _post(server: Server, body: object, **headers: str) -> tuple[int, dict[str, object]]:
@@ -105,7 +104,7 @@ async def test_one_replay_runs_at_a_time() -> None:
 
 
 async def test_a_replay_that_fails_says_so() -> None:
-    for error, status in ((KafkaUnreachableError("no broker"), 503), (TooManySpansError("full"), 409)):
+    for error, status in ((KafkaUnreachableError("no broker"), 503), (RefusalError("full"), 409)):
         async with live_server(new_feed(), replay=Replays(error)) as server:
             assert (await _post(server, {"reason": "not_json", "dry_run": True}))[0] == status
 

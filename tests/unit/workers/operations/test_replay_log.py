@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.cli.arguments import since
+from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.operations.dead_letters import (
     ALL_REASONS,
     ReasonCount,
     RecentIds,
     Replayed,
-    TooManySpansError,
     parse_replay_log,
 )
 
@@ -52,7 +52,7 @@ def test_it_is_the_set_of_its_offsets_and_survives_being_text(given: list[tuple[
 
 def test_more_spans_than_commit_metadata_holds_are_an_error() -> None:
     decided = Replayed({"a": tuple((10 * number, 10 * number + 1) for number in range(1000))})
-    with pytest.raises(TooManySpansError, match="Kafka stores at most 4096"):
+    with pytest.raises(RefusalError, match="Kafka stores at most 4096"):
         decided.text(4096)
 
 

@@ -20,7 +20,7 @@ from redis.exceptions import (
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis.server.errors import IndexReadOnlyError, errors_mapped
+from nearstream.workers.redis.server.errors import errors_mapped
 
 
 async def mapped(error: Exception) -> Exception:
@@ -61,8 +61,8 @@ async def mapped(error: Exception) -> Exception:
             IndexUnavailableError,
             "Redis does not answer: a connection was closed",
         ),
-        (OutOfMemoryError("full"), IndexReadOnlyError, "Redis refuses writes: full"),
-        (ResponseError("MISCONF disk"), IndexReadOnlyError, "Redis refuses writes: MISCONF disk"),
+        (OutOfMemoryError("full"), IndexUnavailableError, "Redis refuses writes: full"),
+        (ResponseError("MISCONF disk"), IndexUnavailableError, "Redis refuses writes: MISCONF disk"),
         (AuthenticationError("wrong"), SettingsError, "NEARSTREAM_REDIS: the server refuses us: wrong"),
         (NoPermissionError("hget"), SettingsError, "NEARSTREAM_REDIS: the server refuses us: hget"),
         (ResponseError("DB index 9"), SettingsError, "NEARSTREAM_REDIS: the server refuses us: DB index 9"),

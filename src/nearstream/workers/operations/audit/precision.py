@@ -26,7 +26,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import same_lineage
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.exact import exact_distance, normal_text
-from nearstream.workers.operations.audit.window import Place, Window, WindowTooLargeError, place_of
+from nearstream.workers.operations.audit.window import Place, Window, place_of, too_large
 from nearstream.workers.pipeline.in_process import embedded
 
 STATES_MAX = 2_000_000  # states of documents in a window, about 500 bytes each
@@ -261,7 +261,7 @@ async def _states(window: Window) -> dict[str, dict[str, Observed]]:
             size += arrival.signature.version not in versions
             versions[arrival.signature.version] = _observed(arrival.signature)
             if size > STATES_MAX:
-                raise WindowTooLargeError(f"the window holds more than {STATES_MAX} states: choose a later --since")
+                raise too_large(STATES_MAX, "states")
     return found
 
 

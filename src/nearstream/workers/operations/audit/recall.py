@@ -21,7 +21,7 @@ from nearstream.streams.estimates.estimate import wilson
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.exact import Hashes, shingle_set
 from nearstream.streams.signing.signer import Unsigned
-from nearstream.workers.operations.audit.window import Place, Told, Window, WindowTooLargeError
+from nearstream.workers.operations.audit.window import Place, Told, Window, too_large
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
 
@@ -212,7 +212,7 @@ async def _documents(window: Window) -> list[Audited]:
         async for record, parsed in read:
             size += _take(window.deployment, record, parsed, found)
             if size > FEATURES_MAX:
-                raise WindowTooLargeError(f"the window holds more than {FEATURES_MAX} shingles: choose a later --since")
+                raise too_large(FEATURES_MAX, "shingles")
     return list(found.values())
 
 

@@ -27,10 +27,9 @@ from nearstream.workers.pipeline.signature_records import arrival_of
 Place = tuple[int, int]  # partition and offset on `documents`
 
 
-class WindowTooLargeError(RefusalError):
-    """A window holds more than an audit can keep in memory."""
-
-    exit_code = Exit.USAGE
+def too_large(most: int, what: str) -> RefusalError:
+    """Return the refusal of a window that holds more than an audit can keep in memory."""
+    return RefusalError(f"the window holds more than {most} {what}: choose a later --since", Exit.USAGE)
 
 
 @dataclass(frozen=True)

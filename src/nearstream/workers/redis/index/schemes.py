@@ -1,7 +1,6 @@
 """The schemes that share a namespace, one of which is active."""
 
 import time
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,24 +15,12 @@ ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
 _PAGE = 1_000
 
 
-class SchemeRefusedError(RefusalError):
-    """The state of the schemes does not permit a change. The message says what to do."""
-
-
-@dataclass(frozen=True)
-class SchemeFacts:
+class Claim(msgspec.Struct, frozen=True):
     """A scheme of a namespace."""
 
-    name: str  # the name of the scheme
+    key: str  # fingerprint of the hash key that its index was filled with
     state: str  # `active`, `building`, `retired`, or `dropped` while its index is deleted
-    key_fingerprint: str  # fingerprint of the hash key that its index was filled with
     created_ms: int  # time of its first use in this namespace, in milliseconds since 1970
-
-
-class _Claim(msgspec.Struct, frozen=True):
-    key: str
-    state: str
-    created_ms: int
 
 
 async def claim_scheme(client: Client, address: IndexAddress, *, may_create: bool) -> None:
@@ -53,14 +40,14 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
         )
     if may_create and address.scheme not in claims and (not claims or address.beside):
         state = BUILDING if any(claim.state == ACTIVE for _, claim in claims.values()) else ACTIVE
-        claim = _Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)
+        claim = Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)
         # If two clients claim at once, only one of them writes, and both read what it wrote.
         await call(client, "claim", _key(address), address.scheme, b"", msgspec.json.encode(claim))
         claims = await _claims(client, address)
     _require_usable(claims, address)
 
 
-def _require_usable(claims: dict[str, tuple[bytes, _Claim]], address: IndexAddress) -> None:
+def _require_usable(claims: dict[str, tuple[bytes, Claim]], address: IndexAddress) -> None:
     """Refuse a scheme or key that this namespace cannot use."""
     if address.scheme not in claims:
         raise SettingsError(
@@ -86,13 +73,13 @@ def _require_usable(claims: dict[str, tuple[bytes, _Claim]], address: IndexAddre
         )
 
 
-async def schemes(address: IndexAddress) -> tuple[SchemeFacts, ...]:
-    """Return the schemes of this namespace, sorted by name."""
+async def schemes(address: IndexAddress) -> dict[str, Claim]:
+    """Return the schemes of this namespace by name, in the order of the names."""
     async with open_client(address.connection) as client:
-        return _facts(await _claims(client, address))
+        return _without_packed(await _claims(client, address))
 
 
-async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
+async def switch_scheme(address: IndexAddress) -> dict[str, Claim]:
     """Make the scheme of the address active, retire the active one, and return all schemes of the namespace.
 
     A second call with the retired scheme switches back.
@@ -103,7 +90,7 @@ async def switch_scheme(address: IndexAddress) -> tuple[SchemeFacts, ...]:
             state = ACTIVE if name == address.scheme else RETIRED if claim.state == ACTIVE else claim.state
             changes += [name, raw, _encoded(claim, state)]
         await _change(client, address, changes)
-        return _facts(await _claims(client, address))
+        return _without_packed(await _claims(client, address))
 
 
 async def drop_scheme(address: IndexAddress) -> int:
@@ -113,12 +100,12 @@ async def drop_scheme(address: IndexAddress) -> int:
     this again: until it is complete, no index can be built there.
 
     Raises:
-        SchemeRefusedError: It is the active scheme, or another client changed the schemes meanwhile.
+        RefusalError: It is the active scheme, or another client changed the schemes meanwhile.
     """
     async with open_client(address.connection) as client:
         raw, claim = (await _claims_with_ours(client, address))[address.scheme]
         if claim.state == ACTIVE:
-            raise SchemeRefusedError(f"{address.scheme} is active: switch to another scheme first")
+            raise RefusalError(f"{address.scheme} is active: switch to another scheme first")
         await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
         tags = f"{address.prefix.decode()}*}}"
         facts = f"{tags}{KeyKind.FACTS.decode()}"
@@ -142,7 +129,7 @@ async def delete_keys(client: Client, pattern: str) -> int:
     return deleted
 
 
-async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, _Claim]]:
+async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, Claim]]:
     claims = await _claims(client, address)
     if address.scheme not in claims:
         names = ", ".join(sorted(claims)) or "no scheme"
@@ -152,12 +139,12 @@ async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, 
 
 async def _change(client: Client, address: IndexAddress, changes: list[bytes | str]) -> None:
     if not await call(client, "claim", _key(address), *changes):
-        raise SchemeRefusedError(
+        raise RefusalError(
             f"the schemes of {address.namespace} changed meanwhile: run `nearstream index list`, then try again"
         )
 
 
-def _encoded(claim: _Claim, state: str) -> bytes:
+def _encoded(claim: Claim, state: str) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(claim, state=state))
 
 
@@ -165,10 +152,10 @@ def _key(address: IndexAddress) -> bytes:
     return f"{{{address.namespace}}}:schemes".encode()
 
 
-async def _claims(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, _Claim]]:
+async def _claims(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, Claim]]:
     found = await ask_fields(client, _key(address))
-    return {name.decode(): (claim, msgspec.json.decode(claim, type=_Claim)) for name, claim in sorted(found.items())}
+    return {name.decode(): (claim, msgspec.json.decode(claim, type=Claim)) for name, claim in sorted(found.items())}
 
 
-def _facts(claims: dict[str, tuple[bytes, _Claim]]) -> tuple[SchemeFacts, ...]:
-    return tuple(SchemeFacts(name, claim.state, claim.key, claim.created_ms) for name, (_, claim) in claims.items())
+def _without_packed(claims: dict[str, tuple[bytes, Claim]]) -> dict[str, Claim]:
+    return {name: claim for name, (_, claim) in claims.items()}

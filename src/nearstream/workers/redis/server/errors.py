@@ -5,7 +5,6 @@ import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from redis.exceptions import (
     AuthenticationError,
@@ -28,20 +27,6 @@ from redis.exceptions import (
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-
-
-class IndexReadOnlyError(IndexUnavailableError):
-    """The server answers, but refuses writes: it is full, a replica, or cannot save."""
-
-
-class _Row(NamedTuple):
-    """A row of the table of errors."""
-
-    theirs: tuple[type[Exception], ...]  # classes of errors
-    text: str  # regular expression that must match in the text of such an error
-    ours: type[Exception]  # the class of our error
-    message: str  # Its message. `{error}` is their error, and `{reason}` is its text or that our deadline has passed.
-
 
 _DENIED = (AuthenticationError, AuthorizationError, NoPermissionError)
 _UNAVAILABLE = (
@@ -69,23 +54,23 @@ _NO_ANSWER = "Redis does not answer: {reason}"
 _CLOSED = "^'NoneType' object has no attribute '(writelines|drain|read)'"
 _UNKNOWN_HOST = re.compile(r"\AError -\d+ connecting to [^ ]+\. ")  # negative numbers are those of getaddrinfo
 
-# The first row that fits applies. An error that fits no row is a bug and is raised as it is.
-_TABLE = (
-    _Row((MovedError,), "", SettingsError, IS_CLUSTER_NODE),
-    _Row((RedisClusterException,), "Cluster mode is not enabled", SettingsError, _NO_CLUSTER_NODE),
-    _Row((RedisClusterException,), "", IndexUnavailableError, "Redis does not answer: {error}"),
-    _Row((ssl.SSLCertVerificationError,), "", SettingsError, _CERTIFICATE),
-    _Row((InvalidResponse,), "", SettingsError, _NO_REDIS),
-    _Row(_DENIED, "", SettingsError, _DENIAL),
-    _Row((ResponseError,), "^(DB index|SELECT is not allowed)", SettingsError, _DENIAL),
-    _Row((ReadOnlyError, OutOfMemoryError), "", IndexReadOnlyError, _NO_WRITES),
-    _Row((ResponseError,), "^(MISCONF|READONLY|OOM|NOREPLICAS)", IndexReadOnlyError, _NO_WRITES),
-    _Row(_UNAVAILABLE, "", IndexUnavailableError, _NO_ANSWER),
-    _Row((ResponseError,), "^(BUSY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)", IndexUnavailableError, _NO_ANSWER),
-    _Row(
-        (ResponseError,), "^WAIT cannot be used with replica", IndexUnavailableError, _NO_ANSWER
-    ),  # it just became one
-    _Row((AttributeError,), _CLOSED, IndexUnavailableError, "Redis does not answer: a connection was closed"),
+# Classes of their errors, a regular expression that must match in the text of such an error, the class of our error,
+# and its message. `{error}` is their error, and `{reason}` is its text or that our deadline has passed. The first row
+# that fits applies. An error that fits no row is a bug and is raised as it is.
+_TABLE: tuple[tuple[tuple[type[Exception], ...], str, type[Exception], str], ...] = (
+    ((MovedError,), "", SettingsError, IS_CLUSTER_NODE),
+    ((RedisClusterException,), "Cluster mode is not enabled", SettingsError, _NO_CLUSTER_NODE),
+    ((RedisClusterException,), "", IndexUnavailableError, "Redis does not answer: {error}"),
+    ((ssl.SSLCertVerificationError,), "", SettingsError, _CERTIFICATE),
+    ((InvalidResponse,), "", SettingsError, _NO_REDIS),
+    (_DENIED, "", SettingsError, _DENIAL),
+    ((ResponseError,), "^(DB index|SELECT is not allowed)", SettingsError, _DENIAL),
+    ((ReadOnlyError, OutOfMemoryError), "", IndexUnavailableError, _NO_WRITES),
+    ((ResponseError,), "^(MISCONF|READONLY|OOM|NOREPLICAS)", IndexUnavailableError, _NO_WRITES),
+    (_UNAVAILABLE, "", IndexUnavailableError, _NO_ANSWER),
+    ((ResponseError,), "^(BUSY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)", IndexUnavailableError, _NO_ANSWER),
+    ((ResponseError,), "^WAIT cannot be used with replica", IndexUnavailableError, _NO_ANSWER),  # it just became one
+    ((AttributeError,), _CLOSED, IndexUnavailableError, "Redis does not answer: a connection was closed"),
 )
 
 
@@ -111,9 +96,9 @@ def errors_mapped() -> Iterator[None]:
 def _mapped(error: Exception) -> Exception | None:
     """Return our error for one of redis-py, or None for a bug."""
     error = _underlying(error)
-    for row in _TABLE:
-        if isinstance(error, row.theirs) and re.search(row.text, str(error)):
-            return row.ours(row.message.format(error=error, reason=_reason(error)))
+    for theirs, text, ours, message in _TABLE:
+        if isinstance(error, theirs) and re.search(text, str(error)):
+            return ours(message.format(error=error, reason=_reason(error)))
     return None
 
 
