@@ -213,28 +213,30 @@ async def test_a_start_that_does_not_fit_is_refused(
     assert named in log
 
 
-async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalServer) -> None:
-    url, (port,), namespace = f"redis://{redis.address}/0", free_ports(1), f"later-{secrets.token_hex(4)}"
-    address = f"127.0.0.1:{port}"
-    process = _serve(url, namespace=namespace, api=address)
+async def _readiness(address: str) -> tuple[int, str]:
+    """Return the status of a server, and why the server is not ready: 0 while the server does not answer."""
     try:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{address}/readyz") as response:
+            return response.status, (await response.json())["why"]
+    except aiohttp.ClientError:
+        return 0, ""
+
+
+async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalServer) -> None:
+    url, namespace = f"redis://{redis.address}/0", f"later-{secrets.token_hex(4)}"
+    address, another = (f"127.0.0.1:{port}" for port in free_ports(2))
+    process, without = _serve(url, namespace=namespace, api=address), _serve(url, namespace="never", api=another)
+    try:
+
+        async def are_waiting() -> bool:
+            return [(await _readiness(each))[0] for each in (address, another)] == [503, 503]
+
+        async def is_ready() -> bool:
+            return (await _readiness(address))[0] == 200
+
+        await until(are_waiting)
+        assert "holds no index" in (await _readiness(address))[1]
         async with aiohttp.ClientSession() as session:
-
-            async def ready() -> tuple[int, str]:
-                try:
-                    async with session.get(f"http://{address}/readyz") as response:
-                        return response.status, (await response.json())["why"]
-                except aiohttp.ClientError:
-                    return 0, ""
-
-            async def is_waiting() -> bool:
-                return (await ready())[0] == 503
-
-            async def is_ready() -> bool:
-                return (await ready())[0] == 200
-
-            await until(is_waiting)
-            assert "holds no index" in (await ready())[1]
             async with session.post(f"http://{address}/v1/check", data=b"a text") as response:
                 assert (response.status, (await response.json())["error"]) == (503, "no_index")
             async with served(url, namespace=namespace) as filled:
@@ -244,8 +246,9 @@ async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalSe
                 async with session.post(f"http://{address}/v1/check", data=TEXT, headers=headers) as response:
                     assert response.status == 200
     finally:
-        process.terminate()
-        assert await asyncio.to_thread(process.wait, 60) == 0
+        for each in (process, without):
+            each.terminate()
+            assert await asyncio.to_thread(each.wait, 60) == 0
 
 
 async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
@@ -258,11 +261,7 @@ async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_pa
         try:
 
             async def is_ready() -> bool:
-                try:
-                    async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
-                        return response.status == 200
-                except aiohttp.ClientConnectionError:
-                    return False
+                return (await _readiness(f"127.0.0.1:{port}"))[0] == 200
 
             await until(is_ready)
             headers = {"Authorization": f"Bearer {token.read_text().strip()}", "Content-Type": "text/plain"}

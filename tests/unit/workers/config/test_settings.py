@@ -86,6 +86,8 @@ def test_s17_a_secret_comes_from_its_file(tmp_path: Path, ending: str) -> None:
     secret = tmp_path / "key"
     secret.write_bytes(KEY.encode() + ending.encode())
     assert load({"NEARSTREAM_HASH_KEY_FILE": str(secret)}).hash_key == KEY
+    (tmp_path / "slots").write_text(f"16{ending}")
+    assert load({"NEARSTREAM_INDEX_SLOTS_FILE": str(tmp_path / "slots")}).index_slots == 16
 
 
 def test_a_variable_set_twice_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from aiokafka.consumer import fetcher
 from aiokafka.errors import CorruptRecordException
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatchBuilder, _DefaultRecordBatchBuilderPy
 
 from nearstream.workers.kafka.batches import use_our_batches
 
@@ -35,6 +35,17 @@ def test_records_before_and_behind_a_foreign_name_are_read_once() -> None:
     assert _read(data) == [(number, [name]) for number, name in enumerate(told)] + [
         (number, [name]) for number, name in enumerate(NAMES)
     ]
+
+
+def test_a_foreign_name_is_read_from_compressed_batches() -> None:
+    for compression in range(1, 5):  # gzip, snappy, lz4, zstd
+        batch = _DefaultRecordBatchBuilderPy(2, compression, 0, -1, -1, 0, 10_000)
+        for number in range(len(NAMES)):
+            batch.append(number, 1000 + number, None, b"value" * 50, [("foreign", b"x")])
+        batch._buffer = bytearray(batch._buffer.replace(b"foreign", b"f\xffreign"))
+        data = bytearray(batch.build())
+        assert len(data) < 500  # the values alone have 750 bytes
+        assert _read(data) == [(number, ["f\\xffreign"]) for number in range(len(NAMES))]
 
 
 def test_an_incomplete_batch_at_the_end_is_left_for_the_next_fetch() -> None:
