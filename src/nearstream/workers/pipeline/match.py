@@ -164,7 +164,9 @@ class Matching:
             await self._cover([record], covered)
             return self.dead_letters.unprocessable(record, Stage.MATCH, error)
 
-        return await decide_apart(records, partial(self._match_once, covered=covered), failed)
+        outgoing = await decide_apart(records, partial(self._match_once, covered=covered), failed)
+        self._unsure -= {record.partition for record in records}
+        return outgoing
 
     async def _match_once(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
@@ -177,10 +179,9 @@ class Matching:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
         partitions = {record.partition for record in records}
         is_again = bool(partitions & self._unsure)
-        self._unsure |= partitions  # until the whole batch is done
+        self._unsure |= partitions  # until the whole batch is done, also if its records are matched one by one
         found = await self.matcher.match_all([arrival for _, arrival in arrivals], self._pause, is_again=is_again)
         await self._cover(records, covered)
-        self._unsure -= partitions
         for (record, arrival), matched in zip(arrivals, found, strict=True):
             for event in self._sent(matched):
                 outgoing += self._outgoing(event, record.headers)

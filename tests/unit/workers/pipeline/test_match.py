@@ -1,6 +1,6 @@
 """Matching of records of `signatures`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -23,6 +23,9 @@ from nearstream.schemas.verdicts.events import (
     Version,
 )
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.matching.arriving import Arrival
+from nearstream.streams.matching.protocol.meeting import Pause
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
@@ -377,6 +380,23 @@ async def test_partitions_that_leave_meanwhile_are_left_alone() -> None:
         return {0: 0}
 
     assert await replace(job, checkpoints=leaving).lost([0]) == [Lost(0, 0, 4)]
+
+
+async def test_after_a_batch_failed_each_of_its_records_counts_as_seen_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = matching()
+    match_all, asked = step.matcher.match_all, []
+
+    async def match(arrivals: Sequence[Arrival], pause: Pause, *, is_again: bool) -> list[Matched]:
+        asked.append((len(arrivals), is_again))
+        if any(arrival.document_key == "news/bad" for arrival in arrivals):
+            raise ValueError("what was stored of the document cannot be read")
+        return await match_all(arrivals, pause, is_again=is_again)
+
+    await step.decide([record(signed("first", prose(1)))])
+    monkeypatch.setattr(step.matcher, "match_all", match)
+    await step.decide([record(signed(name, prose(at)), at) for at, name in enumerate(("a", "bad", "b"), 1)])
+    await step.decide([record(signed("last", prose(5)), 4)])
+    assert asked == [(3, False), (1, True), (1, True), (1, True), (1, False)]
 
 
 async def test_dead_letters_are_covered_like_documents() -> None:
