@@ -46,25 +46,7 @@ def test_what_is_personal_is_masked(text: str, form: str) -> None:
     assert masked(text) == form
 
 
-PIECES = [
-    "a",
-    "1",
-    "a1",
-    "@",
-    "a@",
-    "http://",
-    "www.",
-    "dear ",
-    "dear a ",
-    "-",
-    "a-",
-    ".",
-    "ß̣",
-    "́",
-    "Ⅻ",
-    " \t",
-    "liebe",
-]
+PIECES = ["a", "a1", "@", "a@", "http://", "www.", "dear ", "dear a ", "a-", ".", "\xdf\u0323", "\u0301", " \t"]
 
 
 @pytest.mark.parametrize("piece", PIECES)
