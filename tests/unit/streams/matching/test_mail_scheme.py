@@ -73,14 +73,6 @@ async def test_a_reply_is_not_a_duplicate_of_its_question() -> None:
     assert verdict.family.ordinal == 1
 
 
-def test_the_scheme_meets_no_other() -> None:
-    other = preset("fine", KEY)
-    text = document(prose(100, 5))
-    keys = [set(scheme.keys(Signer(scheme, KEY).sign(text), KEY).bands) for scheme in (SCHEME, other)]
-    assert not keys[0] & keys[1]
-    assert SCHEME.name.startswith(f"mail-1-u14-k{KEY.fingerprint}-")
-
-
 def test_the_signature_of_a_mail_with_a_notice_is_frozen() -> None:
     notice = "This e-mail and any attachments are confidential. If you are not the intended recipient, delete it."
     text = f"Schöne Grüße an alle im Büro, und bis Montag um neun\n\n{notice}\n-- \nAnna"
@@ -98,11 +90,3 @@ def test_the_raw_digest_is_that_of_the_original_text() -> None:
     assert first.digest == second.digest
     assert first.raw_digest != second.raw_digest
     assert first.raw_digest == KEY.digest(campaign("Anna", 1).encode())
-
-
-def test_greek_capitals_change_nothing() -> None:
-    text = "\u03a0\u03bf\u03b9\u03bf\u03c2 \u03b5\u03af\u03bd\u03b1\u03b9 \u03bf \u03c3\u03ba\u03cd\u03bb\u03bf\u03c2"
-    capitals = (
-        "\u03a0\u039f\u0399\u039f\u03a3 \u0395\u0399\u039d\u0391\u0399 \u039f \u03a3\u039a\u03a5\u039b\u039f\u03a3"
-    )
-    assert len({Signer(SCHEME, KEY).sign(document(each)).digest for each in (text, capitals)}) == 1

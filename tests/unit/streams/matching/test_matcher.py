@@ -27,8 +27,7 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol.tally import RARE_BELOW
 from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.registration import Status
-from nearstream.streams.store.store import Position, local_store
+from nearstream.streams.store.store import local_store
 from tests.support import made_up
 from tests.support.made_up import KEY, NOON, STANDARD, words
 
@@ -59,12 +58,9 @@ async def told(signatures: Sequence[Signature], limits: IndexLimits = LIMITS, **
     return [event for signature in signatures for event in (await one.match(signature)).events]
 
 
-@pytest.mark.parametrize("change", range(4))
-async def test_of_two_states_of_one_moment_the_one_sent_later_is_newer(change: int) -> None:
-    sent = [
-        replace_fields(sign("a", [*TEXT, *words(50 + change + turn, 9)]), origin=Origin("documents", 1, 9 + turn))
-        for turn in range(2)
-    ]
+async def test_of_two_states_of_one_moment_the_one_sent_later_is_newer() -> None:
+    texts = ([*TEXT, *words(50 + turn, 9)] for turn in range(2))
+    sent = [replace_fields(sign("a", text), origin=Origin("documents", 1, 9 + at)) for at, text in enumerate(texts)]
     for arrivals in (sent, sent[::-1]):
         (event,) = await told(arrivals)
         assert isinstance(event, Version)
@@ -176,44 +172,31 @@ def holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
     return outer[0] <= inner[0] <= outer[0] + 60 and outer[1] - 60 <= inner[1] <= outer[1]
 
 
-async def test_a_duplicate_with_new_text_says_how_much_is_new_and_where() -> None:
-    two = [*TEXT[:400], *words(2, 60), *TEXT[400:900], *words(5, 40), *TEXT[900:]]
-    (event,) = await told([sign("a", TEXT), sign("b", two, 1)])
-    assert isinstance(event, NearDuplicate)
-    assert event.added == pytest.approx(len(" ".join(two)) - len(" ".join(TEXT)), abs=20)
-    assert event.removed == pytest.approx(0, abs=20)
+TWO_PASSAGES = [*TEXT[:400], *words(2, 60), *TEXT[400:900], *words(5, 40), *TEXT[900:]]
+AROUND = [*words(2, 500), *PASSAGE, *words(5, 700)]
+ONE_MOVED = [*TEXT[:200], *TEXT[260:1000], *TEXT[200:260], *TEXT[1000:]]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "kind", "new"),
+    [
+        (TEXT, TWO_PASSAGES, NearDuplicate, [(400, 460), (960, 1000)]),
+        (NEAR, TEXT, NearDuplicate, []),
+        (PASSAGE, AROUND, Containment, [(0, 500), (800, 1500)]),
+        (TEXT, ONE_MOVED, NearDuplicate, []),
+    ],
+    ids=["two passages", "only lost", "around a copy", "moved"],
+)
+async def test_an_event_says_where_the_newer_document_has_new_text(
+    older: list[str], newer: list[str], kind: type, new: list[tuple[int, int]]
+) -> None:
+    (event,) = await told([sign("a", older), sign("b", newer, 1)])
+    assert isinstance(event, kind)
+    assert isinstance(event, NearDuplicate | Containment)
     assert event.new_spans is not UNSET
-    first, second = event.new_spans
-    assert holds(first, passage(two, 400, 460))
-    assert holds(second, passage(two, 960, 1000))
-    assert event.new_spans_omitted == 0
-
-
-async def test_a_newer_document_that_only_lost_text_has_nothing_new() -> None:
-    (event,) = await told([sign("a", NEAR), sign("b", TEXT, 1)])
-    assert isinstance(event, NearDuplicate)
-    assert event.new_spans == ()
-    assert event.added == pytest.approx(0, abs=10)
-    assert event.removed == pytest.approx(len(" ".join(NEAR)) - len(" ".join(TEXT)), abs=10)
-
-
-async def test_what_a_longer_document_puts_around_a_copy_is_new() -> None:
-    around = [*words(2, 500), *PASSAGE, *words(5, 700)]
-    (event,) = await told([sign("a", PASSAGE), sign("b", around, 1)])
-    assert isinstance(event, Containment)
-    assert event.inner == "older"
-    assert event.new_spans is not UNSET
-    before, after = event.new_spans
-    assert holds(before, passage(around, 0, 500))
-    assert holds(after, passage(around, 800, 1500))
-
-
-async def test_moved_text_is_not_new() -> None:
-    one_moved = [*TEXT[:200], *TEXT[260:1000], *TEXT[200:260], *TEXT[1000:]]
-    (event,) = await told([sign("a", TEXT), sign("b", one_moved, 1)])
-    assert isinstance(event, NearDuplicate)
-    assert event.added
-    assert event.new_spans == ()
+    assert len(event.new_spans) == len(new)
+    assert all(holds(span, passage(newer, *place)) for span, place in zip(event.new_spans, new, strict=True))
+    assert event.new_spans_omitted in (0, UNSET)
 
 
 async def test_more_new_passages_than_are_told_are_counted() -> None:
@@ -233,12 +216,6 @@ async def test_a_new_state_without_common_text_is_new_all_over() -> None:
     (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", OTHER, 1, lineage="x")])
     assert isinstance(event, Version)
     assert event.new_spans == ((0, len(" ".join(OTHER))),)
-
-
-async def test_a_late_older_state_is_the_older_one() -> None:
-    (event,) = await told([sign("a", TEXT, 5), sign("a", NEAR, 1)])
-    assert isinstance(event, Version)
-    assert (event.newer.characters, event.older.characters) == (len(" ".join(TEXT)), len(" ".join(NEAR)))
 
 
 async def test_an_unchanged_document_makes_no_event_but_its_lineage_does() -> None:
@@ -296,29 +273,6 @@ async def test_a_part_of_common_text_is_told() -> None:
     assert all(isinstance(event, Containment) and event.inner == "newer" for event in events)
 
 
-async def test_relations_not_asked_for_are_not_sent() -> None:
-    assert await told([sign("a", TEXT), sign("b", NEAR, 1)], relations=frozenset({"version"})) == []
-
-
-async def test_batches_of_any_size_tell_the_same() -> None:
-    signatures = [sign("a", TEXT), sign("b", NEAR, 1), sign("c", PASSAGE, 2), sign("a", OTHER, 3), sign("d", NEAR, 4)]
-    batch = await matcher().match_all([Arrival(each.document_key, each) for each in signatures])
-    assert [event for matched in batch for event in matched.events] == await told(signatures)
-
-
-async def test_a_replay_restates_the_same_events() -> None:
-    one = matcher()
-    arrivals = [
-        Arrival(each.document_key, each, Position(0, offset))
-        for offset, each in enumerate([sign("a", TEXT), sign("b", NEAR, 1), sign("a", OTHER, 2), sign("c", NEAR, 3)])
-    ]
-    first = await one.match_all(arrivals)
-    assert [len(matched.events) for matched in first] == [0, 1, 1, 1]
-    again = await one.match_all(arrivals)
-    assert [matched.events for matched in again] == [matched.events for matched in first]
-    assert {matched.registered.status for matched in again} == {Status.KNOWN}
-
-
 async def test_the_counterpart_is_the_text_that_comes_as_often() -> None:
     once, one = words(1, 120), matcher()
     for minute, times in enumerate((15, 10, 11)):
@@ -373,10 +327,6 @@ async def test_what_was_not_whole_is_named() -> None:
     assert matched.verdict.degraded == event.degraded
     assert one.counts.full_buckets > before
     assert one.counts.cut
-
-
-async def test_two_collections_never_meet() -> None:
-    assert await told([sign("a", TEXT), sign("b", TEXT, 1, collection="other")]) == []
 
 
 class Unsalted:
