@@ -33,15 +33,6 @@ def test_every_relation_has_a_topic_and_a_confidence(relation: str) -> None:
     assert 0.5 < near <= away <= 1.0
 
 
-def test_only_relations_have_a_confidence() -> None:
-    assert set(CONFIDENCE) == set(RELATIONS)
-
-
-def test_what_is_no_event_has_no_topic() -> None:
-    with pytest.raises(KeyError):
-        topics_of("unique")
-
-
 def test_the_settings_send_all_relations_by_default() -> None:
     assert Settings().relations.split() == list(RELATIONS)
 

@@ -17,7 +17,6 @@ from nearstream.streams.estimates.passages import CommonText, common_text
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import LdRules
 from nearstream.streams.relations.verdict import relate
-from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import KEY, STANDARD, sign, with_noise, words
 
@@ -43,15 +42,6 @@ def error(one: str, other: str) -> float:
     one, other = plain(one), plain(other)
     truth = Levenshtein.distance(one, other)
     return abs(of_texts(one, other).distance - truth) / max(len(one), len(other))
-
-
-def test_a_record_and_a_whole_signature_give_the_same_numbers() -> None:
-    text = words(1, 900)
-    a, b = sign(" ".join(text)), sign(" ".join([*text[100:], *words(2, 50)]), "b")
-    whole = estimate(a, b)
-    kept = [(STANDARD.kept(a), b), (a, STANDARD.kept(b)), (STANDARD.kept(a), STANDARD.kept(b))]
-    assert all(estimate(*both) == whole for both in kept)
-    assert all(common_text(*both).passages == common_text(a, b).passages for both in kept)
 
 
 def test_thinned_and_direct_signatures_give_equal_numbers() -> None:
@@ -188,14 +178,6 @@ def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> 
     assert numbers.kinship == 0
 
 
-def test_inserted_text_costs_its_length() -> None:
-    text = words(1, 700)
-    block = words(2, 60)
-    numbers = of_texts(" ".join(text), " ".join([*text[:300], *block, *text[300:]]))
-    assert numbers.distance == pytest.approx(len(" ".join(block)) + 1, rel=0.02)
-    assert numbers.low <= len(" ".join(block)) + 1 <= numbers.high
-
-
 def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() -> None:
     table = str.maketrans("etaoinshrdlu", "ετασιωσηρδλυ")
     text, block = words(1, 1200), words(2, 100)
@@ -277,29 +259,6 @@ def test_letters_left_out_all_over_a_text_are_counted_once() -> None:
     shorter = "".join(letter for letter in text if letter == " " or random.random() > 0.03)
     assert of_texts(text, shorter).scattered
     assert error(text, shorter) < 0.01
-
-
-def test_at_most_sixteen_passages_come_back_with_the_count_of_the_others() -> None:
-    text = words(1, 2400)
-    edited = text.copy()
-    for place in range(60, 2400, 100):
-        edited[place : place + 8] = words(1000 + place, 8)
-    places = places_of(" ".join(text), " ".join(edited))
-    assert len(places.passages) == 16
-    assert places.passages_omitted == pytest.approx(9, abs=3)
-    starts = [passage.shorter[0] for passage in places.passages]
-    assert starts == sorted(starts)
-
-
-@pytest.mark.parametrize("label", ["noise", "compact"])
-def test_both_layouts_of_ld_signatures_are_read(label: str) -> None:
-    signer = Signer(preset(label, KEY), KEY)
-    text = words(1, 2000)
-    one, other = (sign(" ".join(each), name, signer) for name, each in (("a", text[200:1800]), ("b", text)))
-    numbers, segment = estimate(one, other), common_text(one, other).segment
-    assert numbers.order_free > 0.97
-    assert segment is not None
-    assert segment.longer[0] == pytest.approx(len(" ".join(text[:200])), abs=5 * numbers.rate)
 
 
 @pytest.mark.parametrize("change", [{"scheme": "other"}, {"collection": "other"}, {"n_bytes": 0}])

@@ -31,16 +31,10 @@ def test_equal_parts_have_equal_hashes_and_a_number_keeps_the_form() -> None:
     assert first.form != other.form
 
 
-def test_hashes_depend_on_the_key() -> None:
-    assert pack_parts(["a part"], KEY) != pack_parts(["a part"], HashKey.from_secret(b"another"))
-
-
-def test_a_page_of_too_many_parts_has_no_hashes() -> None:
+def test_too_many_parts_and_bytes_that_are_no_parts_give_none() -> None:
     assert len(unpack_parts(pack_parts(["part"] * PARTS_MAX, KEY))) == PARTS_MAX
     assert pack_parts(["part"] * (PARTS_MAX + 1), KEY) == b""
-
-
-def test_bytes_that_are_no_parts_give_none() -> None:
+    assert pack_parts(["a part"], KEY) != pack_parts(["a part"], HashKey.from_secret(b"another"))
     packed = pack_parts(["one", "two"], KEY)
     assert unpack_parts(packed[:-1]) == unpack_parts(b"x" * 9 * (PARTS_MAX + 1)) == unpack_parts(b"") == []
     assert unpack_parts(pack_parts(["w " * 900], KEY))[0].words == 255
