@@ -17,11 +17,8 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_without_a_file_the_default_rules_hold() -> None:
+def test_only_the_alerts_of_the_file_are_on_and_without_one_the_default_rules(tmp_path: Path) -> None:
     assert load_alerts("").rules == DEFAULT_RULES
-
-
-def test_only_the_alerts_of_the_file_are_on(tmp_path: Path) -> None:
     text = STORM + 'collections = ["news", "mail"]\n[dead_letters]\nlimit = 5\nwindow_seconds = 60\n'
     assert load_alerts(written(tmp_path, text)).rules == (
         Rule("duplicate_storm", 200, 600, frozenset({"news", "mail"})),
@@ -29,30 +26,48 @@ def test_only_the_alerts_of_the_file_are_on(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected tables duplicate_storm, new_family_of_size, new_family_on_sites, .* or webhook, got none"),
-        ("[label_flood]\nlimit = 5\nwindow_seconds = 60\n", r"\[label_flood\]: window_seconds: expected 3600"),
-        ("[storm]\nlimit = 5\n", "expected tables .*, got 'storm'"),
-        ("duplicate_storm = 5\n", r"\[duplicate_storm\]: Expected `object`, got `int`"),
-        ("[duplicate_storm]\nlimit = 5\n", r"\[duplicate_storm\]: .*window_seconds"),
-        (STORM + "limits = 3\n", r"\[duplicate_storm\]: .*limits"),
-        (STORM.replace("200", "1"), r"\[duplicate_storm\]: Expected `int` >= 2 - at `.limit`"),
-        (STORM.replace("600", "0"), r"\[duplicate_storm\]: Expected `int` >= 1 - at `.window_seconds`"),
-        (STORM + 'collections = ["No"]\n', r"\[duplicate_storm\]: Expected `str` of a collection"),
-        ("[dead_letters]\nlimit = 5\nwindow_seconds = 60\ncollections = ['a']\n", "dead letters have none"),
-        ("[duplicate_storm\n", "expected TOML"),
-    ],
+WRONG_RULES = (
+    ("", "expected tables duplicate_storm, new_family_of_size, new_family_on_sites, .* or webhook, got none"),
+    ("[label_flood]\nlimit = 5\nwindow_seconds = 60\n", r"\[label_flood\]: window_seconds: expected 3600"),
+    ("[storm]\nlimit = 5\n", "expected tables .*, got 'storm'"),
+    ("duplicate_storm = 5\n", r"\[duplicate_storm\]: Expected `object`, got `int`"),
+    ("[duplicate_storm]\nlimit = 5\n", r"\[duplicate_storm\]: .*window_seconds"),
+    (STORM + "limits = 3\n", r"\[duplicate_storm\]: .*limits"),
+    (STORM.replace("200", "1"), r"\[duplicate_storm\]: Expected `int` >= 2 - at `.limit`"),
+    (STORM + 'collections = ["No"]\n', r"\[duplicate_storm\]: Expected `str` of a collection"),
+    ("[dead_letters]\nlimit = 5\nwindow_seconds = 60\ncollections = ['a']\n", "dead letters have none"),
+    ("[duplicate_storm\n", "expected TOML"),
+    (f'public_url = "live.example"\n{STORM}', r"public_url: expected http\(s\)://host"),
 )
-def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path: Path, text: str, expected: str) -> None:
-    with pytest.raises(SettingsError, match=expected) as refused:
-        load_alerts(written(tmp_path, text))
-    assert str(refused.value).startswith(f"NEARSTREAM_ALERTS: {tmp_path}/alerts.toml: ")
-    assert "\n" not in str(refused.value)
-
-
 HOOK = '[[webhook]]\nname = "ops"\nform = "slack"\nurl = "https://hooks.example/secret"\n'
+WRONG_TARGETS = (
+    (HOOK.replace("https", "http"), "ops: expected an address https://"),
+    (HOOK.replace("https://", "https://user:word@"), "ops: expected an address https://"),
+    (HOOK.replace("hooks.example", "hooks.example:port"), "ops: expected an address https://"),
+    (HOOK.replace("hooks.example/", "hooks.example/ "), "ops: expected an address https://"),
+    (HOOK.replace('"slack"', '"mail"'), "form"),
+    (HOOK.replace('"ops"', '"No"'), "Expected `str` of a name"),
+    (HOOK + HOOK, "each with a name of its own"),
+    (HOOK + 'secret_path = "/nowhere"\n', "ops: secret_path: expected a readable file"),
+    ('webhook = "x"\n', "webhook"),
+)
+
+
+def test_a_wrong_file_is_refused_in_one_line_that_names_it_and_no_address(tmp_path: Path) -> None:
+    for text, expected in (*WRONG_RULES, *WRONG_TARGETS):
+        with pytest.raises(SettingsError, match=expected) as refused:
+            load_alerts(written(tmp_path, text))
+        assert str(refused.value).startswith(f"NEARSTREAM_ALERTS: {tmp_path}/alerts.toml: ")
+        assert "\n" not in str(refused.value)
+        assert "hooks.example" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"NEARSTREAM_ALERTS: .*expected a readable file: No such file"):
+        load_alerts(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b"# \xff")
+    with pytest.raises(SettingsError, match="expected UTF-8"):
+        load_alerts(str(tmp_path / "latin.toml"))
 
 
 def test_targets_are_read_with_their_secrets_from_files_and_never_shown(tmp_path: Path) -> None:
@@ -68,42 +83,11 @@ def test_targets_are_read_with_their_secrets_from_files_and_never_shown(tmp_path
     assert found.rules == DEFAULT_RULES
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (HOOK.replace("https", "http"), "ops: expected an address https://"),
-        (HOOK.replace("https://", "https://user:word@"), "ops: expected an address https://"),
-        (HOOK.replace("hooks.example", "hooks.example:port"), "ops: expected an address https://"),
-        (HOOK.replace("hooks.example/", "hooks.example/ "), "ops: expected an address https://"),
-        (HOOK.replace('"slack"', '"mail"'), "form"),
-        (HOOK.replace('"ops"', '"No"'), "Expected `str` of a name"),
-        (HOOK + HOOK, "each with a name of its own"),
-        (HOOK + 'secret_path = "/nowhere"\n', "ops: secret_path: expected a readable file"),
-        ('webhook = "x"\n', "webhook"),
-    ],
-)
-def test_a_wrong_target_is_refused_without_its_address(tmp_path: Path, text: str, expected: str) -> None:
-    with pytest.raises(SettingsError, match=expected) as refused:
-        load_alerts(written(tmp_path, text))
-    assert "hooks.example" not in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def test_only_a_target_that_may_be_private_may_be_without_tls(tmp_path: Path) -> None:
     text = HOOK.replace("https", "http") + "may_be_private = true\n"
     assert load_alerts(written(tmp_path, text)).targets[0].url == "http://hooks.example/secret"
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"NEARSTREAM_ALERTS: .*expected a readable file: No such file"):
-        load_alerts(str(tmp_path / "none.toml"))
-    (tmp_path / "latin.toml").write_bytes(b"# \xff")
-    with pytest.raises(SettingsError, match="expected UTF-8"):
-        load_alerts(str(tmp_path / "latin.toml"))
-
-
 def test_the_address_of_the_live_page_stands_above_the_tables(tmp_path: Path) -> None:
     alone = load_alerts(written(tmp_path, 'public_url = "https://live.example/a"\n'))
     assert (alone.public_url, alone.rules) == ("https://live.example/a", DEFAULT_RULES)
-    with pytest.raises(SettingsError, match=r"alerts.toml: public_url: expected http\(s\)://host"):
-        load_alerts(written(tmp_path, f'public_url = "live.example"\n{STORM}'))
