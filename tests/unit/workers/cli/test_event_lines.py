@@ -1,20 +1,22 @@
-"""Events as a person reads them, and as JSON."""
+"""Verdicts and events as a person reads them, and as JSON."""
 
 import json
 import string
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json, event_headers
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
-from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.events import COLUMNS, arrival_object, line, print_arrival
+from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
+from nearstream.workers.cli.events import COLUMNS, arrival_object, line, print_arrival, verdict_line
 from nearstream.workers.operations.tail import Arrival, EventFilter
 from nearstream.workers.operations.terminal import columns, print_json
 from tests.support.forged import FORGED, dangerous
@@ -22,25 +24,50 @@ from tests.support.forged import FORGED, dangerous
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 KINDS = ("verdict", *RELATIONS, "retraction")
 DETECTED = datetime(2026, 3, 2, 8, 16, 40, 123000, tzinfo=UTC)
+UUID = "0d0f4c3a-1111-4222-8333-444455556666"
+LINES = """\
+verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 of its family, distance 92]
+exact_duplicate  b-2210 equals a-1041  [resemblance 1.00 (0.97-1.00), distance 0, 4 bands and 49 anchors shared]
+near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distance 92, 3 bands and 45 anchors shared]
+containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), +5 -8729]
+version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]
+rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3677, 4 bands and 47 anchors shared]
+overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5378, 0 bands and 17 anchors shared]
+removed          a-1041: events that name it are void
+"""
 
 
 def example(kind: str) -> Event:
     return decode_event((EXAMPLES / f"{kind}.json").read_bytes())
 
 
+def verdict(kind: str, **changed: object) -> DocumentVerdict:
+    """Return the example with another kind: `c-7730`, the third of the family of `a-1041`."""
+    event = example("verdict")
+    assert isinstance(event, DocumentVerdict)
+    return replace(event, verdict=kind, **changed)
+
+
+def counterpart(days: int = 0, **changed: object) -> DocumentRef:
+    """Return the document that the verdict compares with, observed so many days after the newcomer."""
+    event = verdict("unique")
+    assert event.of is not None
+    moved = {"observed_at": event.observed_at + timedelta(days=days)} if days else {}
+    return replace(event.of, **moved, **changed)
+
+
+def family(**changed: object) -> FamilyRef:
+    return replace(verdict("unique").family, **changed)
+
+
 def named(kind: str, newer_id: str, older_id: str = "") -> Event:
     """Return the example event with these ids, or with one id for both documents."""
     event = example(kind)
     if isinstance(event, Retraction):
-        return msgspec.structs.replace(event, document_id=newer_id)
+        return replace(event, document_id=newer_id)
     if isinstance(event, DocumentVerdict):
-        assert event.of is not None
-        return msgspec.structs.replace(
-            event, id=newer_id, of=msgspec.structs.replace(event.of, id=older_id or newer_id)
-        )
-    newer = msgspec.structs.replace(event.newer, id=newer_id)
-    older = msgspec.structs.replace(event.older, id=older_id or newer_id)
-    return msgspec.structs.replace(event, newer=newer, older=older)
+        return replace(event, id=newer_id, of=counterpart(id=older_id or newer_id))
+    return replace(event, newer=replace(event.newer, id=newer_id), older=replace(event.older, id=older_id or newer_id))
 
 
 def arrival(event: Event) -> Arrival:
@@ -49,63 +76,64 @@ def arrival(event: Event) -> Arrival:
     return Arrival(record, event)
 
 
-def test_s16_a_log_line_cannot_be_forged() -> None:
-    for kind in KINDS:
-        for document_id in FORGED:
-            text = line(named(kind, document_id))
-            assert not dangerous(text)
-            assert text.splitlines() == [text]
-
-
-def test_a_line_starts_with_its_type_and_says_who() -> None:
-    for kind, starts in (
-        ("verdict", "verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 "),
-        ("exact_duplicate", "exact_duplicate  b-2210 equals a-1041  [resemblance 1.00"),
-        ("near_duplicate", "near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98)"),
-        (
-            "containment",
-            "containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), ",
-        ),
-        ("version", "version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, "),
-        ("rearranged", "rearranged       e-3316 ~ a-1041  ["),
-        ("overlap", "overlap          f-0420 ~ a-1041  ["),
-        ("retraction", "removed          a-1041: events that name it are void"),
-    ):
-        assert line(example(kind)).startswith(starts)
+def test_each_example_has_this_line() -> None:
+    assert [line(example(kind)) for kind in KINDS] == LINES.splitlines()
 
 
 def test_a_line_says_what_differs_from_the_usual() -> None:
-    turned = msgspec.structs.replace(example("containment"), inner="older")
-    assert "<77@d.example> holds <12@a.example>  [at 7209-8227, " in line(turned)
-    unchanged = msgspec.structs.replace(example("exact_duplicate"), same_lineage=True)
-    assert "equals a-1041  [same lineage: unchanged, resemblance 1.00" in line(unchanged)
-    weak = msgspec.structs.replace(example("overlap"), low_confidence=("few_symbols", "near_threshold"))
-    assert "[resemblance 0.09 (0.04-0.17), weak: few_symbols, weak: near_threshold, " in line(weak)
-    foreign = msgspec.structs.replace(weak, low_confidence=("x\nremoved          victim",))
-    assert "weak: x\\u000aremoved " in line(foreign)
+    weak = replace(example("overlap"), low_confidence=("few_symbols", "near_threshold"))
+    version = example("version")
+    assert isinstance(version, Version)
+    bare = {name: UNSET for name in ("overlap", "containment", "distance", "distance_ratio", "spans")}
+    without_ld = replace(version.evidence, **bare)
+    for event, told in (
+        (replace(example("containment"), inner="older"), "<77@d.example> holds <12@a.example>  [at 7209-8227, "),
+        (replace(example("exact_duplicate"), same_lineage=True), "a-1041  [same lineage: unchanged, resemblance 1.00"),
+        (weak, "[resemblance 0.09 (0.04-0.17), weak: few_symbols, weak: near_threshold, "),
+        (replace(weak, low_confidence=("x\nremoved          victim",)), "weak: x\\u000aremoved "),
+        (named("near_duplicate", "a", "b"), ", distance 92, newer in older 0.98, older in newer 0.98]"),
+        (
+            replace(version, evidence=without_ld, added=UNSET, removed=UNSET),
+            "[resemblance 0.65 (0.56-0.73), same lineage, 0 bands and 18 anchors shared]",
+        ),
+    ):
+        assert told in line(event)
 
 
-def test_a_line_says_why_as_far_as_there_is_room() -> None:
-    assert line(example("version")) == (
-        "version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]"
-    )
-    assert line(named("near_duplicate", "a", "b")).endswith(
-        "[resemblance 0.95 (0.89-0.98), +33 -59, distance 92, newer in older 0.98, older in newer 0.98]"
-    )
+def test_a_verdict_says_what_the_document_is_to_its_counterpart() -> None:
+    alone = family(ordinal=1)
+    numberless = {"resemblance": UNSET, "distance": UNSET}
+    own = {"family": family(ordinal=1, founder=counterpart(id="c-7730")), **numberless}
+    gone = {"of": None, "family": alone, **numberless}
+    copy = "exact_duplicate  c-7730 equals a-1041  [no. 3 of its family"
+    for kind, changed, told in (
+        ("near_duplicate", {}, LINES.partition(": ")[2].partition("\n")[0]),
+        ("exact_duplicate", {}, f"{copy}]"),
+        ("exact_duplicate", {"family": family(founder=counterpart(id="z-1"))}, f"{copy}, founded by z-1]"),
+        ("exact_duplicate", {"family": family(founder=None)}, f"{copy}]"),
+        ("exact_duplicate", {"degraded": ("bucket_overflow",)}, f"{copy}, degraded: bucket_overflow]"),
+        ("unique", own, "unique           c-7730"),
+        ("unchanged", own, "unchanged        c-7730"),
+        ("containment", {"inner": "newer", "of": counterpart(-1)}, "c-7730 lies in a-1041  [+36 new, "),
+        ("containment", {"inner": "older", "of": counterpart(-1)}, "c-7730 holds a-1041  ["),
+        ("containment", {"inner": "newer", "of": counterpart(1)}, "c-7730 holds a-1041  ["),
+        ("containment", {"inner": "older", "of": counterpart(1)}, "c-7730 lies in a-1041  ["),
+        ("version", {"of": counterpart(-1)}, "version          c-7730 updates a-1041  ["),
+        ("version", {"of": counterpart(1)}, "version          c-7730 precedes a-1041  ["),
+        ("near_duplicate", gone, "near_duplicate   c-7730 ~ a document that is gone"),
+        ("version", gone, "version          c-7730 ~ a document that is gone"),
+    ):
+        text = verdict_line(verdict(kind, **changed))
+        assert told in text, text
+        assert ("[" in text) == ("[" in told or changed is gone), text
 
 
-UUID = "0d0f4c3a-1111-4222-8333-444455556666"
-
-
-def test_two_uuids_are_shown_whole() -> None:
+def test_ids_lose_their_middle_only_where_they_are_too_long() -> None:
     for kind in KINDS[1:]:
         text = line(named(kind, UUID, UUID.replace("0", "9")))
         assert text.count(UUID) == 1
         assert text.count(UUID.replace("0", "9")) == (kind != "retraction")
         assert columns(text) <= COLUMNS
-
-
-def test_ids_that_are_too_long_lose_their_middle_and_the_first_detail_stays() -> None:
     addresses = [f"https://example.org/news/2026/03/02/flood-in-the-old-town-{number}" for number in (1, 2)]
     text = line(named("near_duplicate", *addresses))
     assert text == (
@@ -113,6 +141,23 @@ def test_ids_that_are_too_long_lose_their_middle_and_the_first_detail_stays() ->
         "  [resemblance 0.95]"
     )
     assert columns(text) == COLUMNS
+
+
+def is_one_line(text: str) -> bool:
+    return columns(text) <= COLUMNS and not dangerous(text) and text.splitlines() == [text]
+
+
+def all_lines(one: str, other: str, third: str) -> list[str]:
+    """Return the line of each kind of event, and both lines of each kind of verdict, about documents of these ids."""
+    events = [line(named(kind, one, other)) for kind in KINDS]
+    founded = {"id": one, "of": counterpart(id=other), "family": family(founder=counterpart(id=third))}
+    verdicts = [verdict(kind, degraded=(third[:64],), **founded) for kind in VERDICT_KINDS]
+    return events + [text for each in verdicts for text in (line(each), verdict_line(each))]
+
+
+def test_s16_a_log_line_cannot_be_forged() -> None:
+    for forged in FORGED:
+        assert all(map(is_one_line, all_lines(forged, forged, forged))), repr(forged)
 
 
 ID_TEXTS = st.text(
@@ -126,21 +171,9 @@ ID_TEXTS = st.text(
 )
 
 
-@given(kind=st.sampled_from(KINDS), newer=ID_TEXTS, older=ID_TEXTS)
-def test_a_line_fits_120_columns_whatever_the_ids(kind: str, newer: str, older: str) -> None:
-    text = line(named(kind, newer, older))
-    assert columns(text) <= COLUMNS
-    assert not dangerous(text)
-
-
-def test_an_event_of_a_scheme_without_ld_signature_is_told_without_its_numbers() -> None:
-    event = example("version")
-    assert isinstance(event, Version)
-    bare = {name: msgspec.UNSET for name in ("overlap", "containment", "distance", "distance_ratio", "spans")}
-    evidence = msgspec.structs.replace(event.evidence, **bare)
-    text = line(msgspec.structs.replace(event, evidence=evidence, added=msgspec.UNSET, removed=msgspec.UNSET))
-    assert "distance" not in text
-    assert text.endswith("[resemblance 0.65 (0.56-0.73), same lineage, 0 bands and 18 anchors shared]")
+@given(one=ID_TEXTS, other=ID_TEXTS, third=ID_TEXTS)
+def test_a_line_fits_120_columns_whatever_the_ids(one: str, other: str, third: str) -> None:
+    assert all(map(is_one_line, all_lines(one, other, third)))
 
 
 def test_json_is_the_event_with_the_time_of_its_detection(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,8 +181,7 @@ def test_json_is_the_event_with_the_time_of_its_detection(capsys: pytest.Capture
         print_json(arrival_object(arrival(example(kind))))
         (text,) = capsys.readouterr().out.splitlines()
         expected = {**json.loads(encode_json(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
-        assert json.loads(text) == expected
-        assert list(json.loads(text)) == list(expected)
+        assert list(json.loads(text).items()) == list(expected.items())
 
 
 def test_without_a_readable_time_the_detection_is_unknown() -> None:
@@ -161,32 +193,22 @@ def test_without_a_readable_time_the_detection_is_unknown() -> None:
 
 
 def test_a_record_that_is_no_event_is_shown_by_its_position(capsys: pytest.CaptureFixture[str]) -> None:
-    foreign = Arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None)
-    print_arrival(foreign)
+    print_arrival(Arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None))
     text = capsys.readouterr().out
     assert text.startswith("unknown          xxx")
     assert text.endswith("xxx 1 offset 7 is no event of this release\n")
     assert columns(text.removesuffix("\n")) <= COLUMNS
-    assert arrival_object(foreign) == {
-        "type": "unknown_record",
-        "topic": "x" * 249,
-        "partition": 1,
-        "offset": 7,
-        "detected_at": None,
-    }
 
 
 def test_a_filter_chooses_types_and_a_collection() -> None:
     events = [example(kind) for kind in KINDS]
-
-    def passed(wanted: EventFilter) -> list[str]:
-        return [kind for kind, event in zip(KINDS, events, strict=True) if wanted.passes(event)]
-
-    assert passed(EventFilter()) == list(KINDS)
-    assert passed(EventFilter(frozenset(["version", "retraction"]))) == ["version", "retraction"]
-    assert passed(EventFilter(frozenset(["verdict"]))) == ["verdict"]
-    assert passed(EventFilter(collection="mail")) == ["containment"]
-    assert passed(EventFilter(frozenset(["version"]), "mail")) == []
-    assert EventFilter().passes(None)
-    assert not EventFilter(frozenset(["version"])).passes(None)
-    assert not EventFilter(collection="mail").passes(None)
+    for types, collection, passed, passes_unknown in (
+        ([], "", list(KINDS), True),
+        (["version", "retraction"], "", ["version", "retraction"], False),
+        (["verdict"], "", ["verdict"], False),
+        ([], "mail", ["containment"], False),
+        (["version"], "mail", [], False),
+    ):
+        wanted = EventFilter(frozenset(types), collection)
+        assert [kind for kind, event in zip(KINDS, events, strict=True) if wanted.passes(event)] == passed
+        assert wanted.passes(None) is passes_unknown
