@@ -1,17 +1,14 @@
-"""The size of an index and its families, as a person reads them and as JSON."""
+"""What `stats` says of an index and of its families, and what a scan says of them at its end."""
 
 import io
-import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from nearstream import Document, HashKey, Matcher, Signer, local_store, preset
-from nearstream.streams.matching.family import FamilyFacts, families_of
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.store.limits import IndexState
 from nearstream.workers.cli import stats
 from nearstream.workers.cli.events import COLUMNS
@@ -31,8 +28,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts, Totals
 from tests.support.forged import FORGED, dangerous
 
-BEGIN = datetime(2026, 3, 2, 8, tzinfo=UTC)
-BEGIN_MS = round(1000 * BEGIN.timestamp())
+BEGIN_MS = round(1000 * datetime(2026, 3, 2, 8, tzinfo=UTC).timestamp())
 HOUR_MS = 3_600_000
 
 NOW_MS = 1_700_000_000_000
@@ -49,108 +45,47 @@ def family(number: int, size: int, joined: tuple[int, int, int] = (0, 0, 0), fou
     return FamilyFacts(f"{number:032x}", number, number, size, BEGIN_MS, BEGIN_MS + HOUR_MS, joined, name)
 
 
-async def storms(*sizes: int, days: int = 0) -> list[FamilyFacts]:
-    """Return the families of storms of each size, the documents a minute apart, asked `days` after the last."""
-    now = BEGIN
-    store = local_store(clock=lambda: round(1000 * now.timestamp()))
-    key = HashKey.public()
-    scheme = preset("fine", key)
-    signer, matcher = Signer(scheme, key), Matcher(store, scheme, key)
-    numbers = []
-    for storm, size in enumerate(sizes):
-        text = " ".join(f"word{storm}x{place}" for place in range(60))
-        for copy in range(size):
-            now += timedelta(minutes=1)
-            matched = await matcher.match(signer.sign(Document(id=f"{storm}-{copy}", text=text, observed_at=now)))
-            numbers.append(matched.registered.number)
-    now += timedelta(days=days)
-    return await families_of(store, numbers)
+LARGE, SLOW, QUICK = family(1, 900), family(2, 20, (0, 50, 90)), family(3, 10, (4, 4, 4))
+GONE = FamilyFacts("ab" * 16, 7, 0, 12, BEGIN_MS, BEGIN_MS, (0, 0, 0))
 
 
-async def test_the_largest_families_are_told_first() -> None:
-    found = await storms(3, 5, 1, 2)
-    assert list(family_lines(found, 2)) == [
+def test_the_largest_families_are_told_then_those_that_grew_last() -> None:
+    # A walk through the keys of a server may meet one of them again.
+    assert list(family_lines([SLOW, LARGE, QUICK, GONE, SLOW], 3)) == [
         "the largest families:",
         "     size      hour       day      week  last joined                founder",
-        "        5         4         4         4  2026-03-02T08:08:00+00:00  default/1-0",
-        "        3         2         2         2  2026-03-02T08:03:00+00:00  default/0-0",
+        "      900         0         0         0  2026-03-02T09:00:00+00:00  default/d1",
+        "       20         0        50        90  2026-03-02T09:00:00+00:00  default/d2",
+        f"       12         0         0         0  2026-03-02T08:00:00+00:00  (gone) family {'ab' * 16}",
         "the fastest growing: those that most documents joined in the last hour, else day, else week:",
         "     size      hour       day      week  last joined                founder",
-        "        5         4         4         4  2026-03-02T08:08:00+00:00  default/1-0",
-        "        3         2         2         2  2026-03-02T08:03:00+00:00  default/0-0",
+        "       10         4         4         4  2026-03-02T09:00:00+00:00  default/d3",
+        "       20         0        50        90  2026-03-02T09:00:00+00:00  default/d2",
     ]
+    assert len(list(family_lines([LARGE], 3))) == 3
+    assert best([SLOW, LARGE, QUICK, LARGE], 1) == [LARGE, QUICK]
+    assert (family_report(GONE).founder, family_report(GONE).representative) == (None, None)
 
 
-async def test_families_that_do_not_grow_are_only_large_and_those_of_one_are_not_told() -> None:
-    lines = list(family_lines(await storms(3, days=8), 9))
-    assert [line.split()[:4] for line in lines[2:]] == [["3", "0", "0", "0"]]
-    alone = await storms(1, 1)
-    assert [*summary_lines(alone), *family_lines(alone, 5)] == []
-
-
-async def test_a_scan_is_summed_up_in_a_few_lines() -> None:
-    found = await storms(3, 5, 1, 2)
-    assert list(summary_lines(found)) == [
-        "3 families with 7 copies, the largest:",
-        "        5  1-0",
-        "        3  0-0",
-        "        2  3-0",
+def test_a_scan_is_summed_up_in_a_few_lines() -> None:
+    assert list(summary_lines([QUICK, LARGE, SLOW, family(4, 1)])) == [
+        "3 families with 927 copies, the largest:",
+        "      900  d1",
+        "       20  d2",
+        "       10  d3",
     ]
-    many = list(summary_lines([family(number, 2) for number in range(1, 1000)]))
-    assert (many[0], len(many)) == ("999 families with 999 copies, the largest:", 6)
+    assert len(list(summary_lines([family(number, 2) for number in range(1, 1000)]))) == 6
     assert next(summary_lines([family(1, 2)])) == "1 family with 1 copy, the largest:"
+    assert list(summary_lines([family(1, 1)])) == []
 
 
-def test_families_that_grew_in_the_last_hour_come_before_those_that_grew_before_it() -> None:
-    large, slow, quick = family(1, 900), family(2, 20, (0, 50, 90)), family(3, 10, (4, 4, 4))
-    lines = list(family_lines([slow, large, quick], 2))
-    assert [line.split()[-1] for line in lines if "default/" in line] == [
-        "default/d1",
-        "default/d2",
-        "default/d3",
-        "default/d2",
-    ]
-    assert best([slow, large, quick], 1) == [large, quick]
-
-
-def test_a_family_that_was_read_twice_is_told_once() -> None:
-    """A walk through the keys of a server may meet one of them again."""
-    families = [family(number, 2, (1, 1, 1)) for number in (1, 2, 1, 1)]
-    assert [each.number for each in best(families, 3)] == [1, 2]
-    assert [line.split()[-1] for line in family_lines(families, 3) if "default/" in line] == [
-        "default/d1",
-        "default/d2",
-        "default/d1",
-        "default/d2",
-    ]
-
-
-def test_a_founder_that_is_gone_is_told_as_such() -> None:
-    gone = FamilyFacts("ab" * 16, 7, 0, 2, BEGIN_MS, BEGIN_MS, (0, 0, 0))
-    assert list(family_lines([gone], 1))[-1].endswith(f"  (gone) family {'ab' * 16}")
-    told = family_report(gone)
-    assert (told.founder, told.representative) == (None, None)
-
-
-def test_a_family_has_these_fields_in_json() -> None:
-    assert json.loads(msgspec.json.encode(family_report(family(5, 9, (1, 2, 3))))) == {
-        "id": f"{5:032x}",
-        "founder": "default/d5",
-        "representative": 5,
-        "size": 9,
-        "first_seen": "2026-03-02T08:00:00Z",
-        "last_joined": "2026-03-02T09:00:00Z",
-        "joined": {"hour": 1, "day": 2, "week": 3},
-    }
-
-
-@pytest.mark.parametrize("name", [FORGED[0], "x" * 600, "日本" * 200])
-def test_s16_a_family_is_told_in_lines_of_120_columns(name: str) -> None:
-    families = [family(1, 10**9, (10**8,) * 3, f"default/{name}")]
-    for line in (*family_lines(families, 1), *summary_lines(families)):
-        assert columns(line) <= COLUMNS
-        assert not dangerous(line)
-        assert line.splitlines() == [line]
+def test_s16_a_family_is_told_in_lines_of_120_columns() -> None:
+    for name in (FORGED[0], "x" * 600, "日本" * 200):
+        families = [family(1, 10**9, (10**8,) * 3, f"default/{name}")]
+        for line in (*family_lines(families, 1), *summary_lines(families)):
+            assert columns(line) <= COLUMNS
+            assert not dangerous(line)
+            assert line.splitlines() == [line]
 
 
 async def test_what_is_selected_of_many_families_are_the_best_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,16 +110,6 @@ def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
     absent = Deployment.of(load({**where, "NEARSTREAM_REDIS_CA_PATH": str(tmp_path / "none.pem")}))
     with pytest.raises(SettingsError, match="NEARSTREAM_REDIS_CA_PATH"):
         absent.index_address()
-    usual = Deployment.of(load({}))
-    assert usual.index_address() == replace(address, url=usual.settings.redis, cluster=False, slots=1)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"), [("REDIS", "redis+clusters://h:1"), ("INDEX_SLOTS", "0"), ("INDEX_SLOTS", "257")]
-)
-def test_forms_of_an_index_that_cannot_be_are_refused(variable: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=f"NEARSTREAM_{variable}: expected "):
-        load({f"NEARSTREAM_{variable}": value})
 
 
 def told(slots: list[SlotFacts], whole: Totals, retention_seconds: int) -> list[str]:
@@ -200,8 +125,11 @@ def test_an_operator_is_told_documents_families_and_what_redis_has_left() -> Non
         "memory           8.0 KiB (estimated), 21 bytes a document",
         "Redis            4.0 MiB used of maxmemory 16.0 MiB (25 %), room for about 599186 documents more",
     ]
-    unlimited = told([replace(PART, memory_bytes=None)], replace(whole, limit_bytes=0), 0)
-    assert unlimited[3:] == [
+    empty = replace(PART, documents=0, oldest_ms=None, memory_bytes=None)
+    assert told([empty, replace(empty, state=IndexState.LOST)], replace(whole, limit_bytes=0), 0) == [
+        "n: lost, ready",
+        "documents        0 live, kept without limit",
+        "families         24 with 80 copies (estimated)",
         "memory           unknown, because the Redis user may not run MEMORY USAGE",
         "Redis            4.0 MiB used, no maxmemory: set it, so that a full index pauses the workers",
     ]
@@ -221,11 +149,3 @@ def test_a_slot_is_told_with_what_is_due() -> None:
         "documents        0 live",
         "memory           0 B (estimated)",
     ]
-
-
-def test_an_empty_index_has_no_oldest_document() -> None:
-    empty = replace(PART, documents=0, oldest_ms=None)
-    whole = Totals(0, 0, 1024, 0)
-    assert told([empty], whole, 0)[1] == "documents        0 live, kept without limit"
-    report = index_report([empty, replace(PART, state=IndexState.LOST)], whole, [], "s", 0)
-    assert (report.state, report.documents, report.oldest_ms) == ("lost, ready", 199, NOW_MS)
