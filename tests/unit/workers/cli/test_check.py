@@ -3,30 +3,25 @@
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
-from nearstream.workers.cli.check import new_parts, part_lines
+from nearstream.workers.cli.check import NewParts, new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.signatures import Checked
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import Embedded, embedded
+from nearstream.workers.pipeline.in_process import embedded
 from tests.support.made_up import NOON, words
 
 DEPLOYMENT = Deployment.of(load({}))
 STORY, NEWS = words(1, 400), words(2, 60)
 
 
-async def known() -> Embedded:
+async def told_of(text: str) -> NewParts:
+    """Return what is new in a draft beside the one story that is known."""
     job = embedded(DEPLOYMENT)
     await job.matcher.match(job.signer.sign(Document(id="story", text=" ".join(STORY), observed_at=NOON)))
-    return job
-
-
-async def asked(text: str) -> Checked:
-    job = await known()
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
-    found = find(question, await look_up(job.store, question))
-    found = found_in_text(found, text, DEPLOYMENT.scheme.text)
-    return Checked("draft.txt", "draft", answer(found, 20), text, found.novelty)
+    found = found_in_text(find(question, await look_up(job.store, question)), text, DEPLOYMENT.scheme.text)
+    return new_parts(Checked("draft.txt", "draft", answer(found, 20), text, found.novelty))
 
 
 def written(text: list[str]) -> str:
@@ -36,7 +31,7 @@ def written(text: list[str]) -> str:
 
 async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
     text = f"{written(STORY[:200])} -- {written(NEWS)} -- {written(STORY[200:])}"
-    told = new_parts(await asked(text))
+    told = await told_of(text)
     (part,) = told.parts[:1]
     assert text[part["start"] : part["end"]] == part["text"]
     true = text.index(written(NEWS))
@@ -51,7 +46,7 @@ async def test_the_new_part_is_quoted_as_it_was_sent() -> None:
 
 
 async def test_nothing_is_new_in_a_copy_and_all_in_another_text() -> None:
-    copy = new_parts(await asked(written(STORY)))
+    copy = await told_of(written(STORY))
     assert (copy.parts, copy.redundant) == ((), True)
-    other = new_parts(await asked(written(words(3, 200))))
+    other = await told_of(written(words(3, 200)))
     assert [(part["start"], part["end"]) for part in other.parts] == [(0, len(written(words(3, 200))))]

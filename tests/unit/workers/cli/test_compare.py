@@ -1,6 +1,5 @@
 """The comparison of two files: relation, evidence, exact distance, rules, and what became of the pair."""
 
-import gzip
 import json
 import re
 from datetime import UTC, datetime
@@ -113,97 +112,70 @@ def test_the_page_on_relations_shows_what_is_printed(tmp_path: Path, capsys: pyt
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good = tmp_path / "good.txt"
-    good.write_text(" ".join(words(1, 50)))
+    good = written(tmp_path, "good", text=" ".join(words(1, 50)))
     contents = {"empty.txt": b"", "list.json": b"[]", "broken.json": b"{", "none.jsonl": b"\n", "a.msgpack": b"\xc1"}
     contents["two.jsonl"] = b'{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n'
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-        assert (name, main(["compare", str(good), str(tmp_path / name)])) == (name, 65)
+    for name in (*contents, "absent.txt"):
+        assert (name, main(["compare", good, str(tmp_path / name)])) == (name, 65)
         told = capsys.readouterr()
         assert told.out == ""
         assert told.err.startswith("nearstream: ")
         assert name in told.err
-    assert main(["compare", str(good), str(tmp_path / "absent.txt")]) == 65
 
 
-def test_compare_reads_a_file_like_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = " ".join(words(1, 400))
-    (tmp_path / "a.txt").write_text(text.upper(), "utf-16")
-    (tmp_path / "b.json.gz").write_bytes(gzip.compress(json.dumps([{"id": "b", "text": text}]).encode()))
-    paths = [str(tmp_path / name) for name in ("a.txt", "b.json.gz")]
-    told = compared(capsys, *paths)
-    assert (told["relation"], {told["newer"]["id"], told["older"]["id"]}) == ("exact_duplicate", {paths[0], "b"})
+def foreign_signature(folder: Path, text: str) -> str:
+    """Write the signature of a text under another scheme."""
+    document = Document(id="foreign", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
+    (folder / "foreign.msgpack").write_bytes(encode_signature(Signer(preset("compact", KEY), KEY).sign(document)))
+    return str(folder / "foreign.msgpack")
 
 
-def sharing_little(folder: Path) -> list[str]:
-    """Write two texts that share an anchor in a passage too short for any rule."""
-    scheme = preset("fine", KEY)
-    signer = Signer(scheme, KEY)
-    for seed in range(200):
-        passage = words(seed, 11)
-        texts = [" ".join((*words(1000 + seed, 60), *passage, *words(2000 + seed, 60)))]
-        texts.append(" ".join((*words(3000 + seed, 60), *passage, *words(4000 + seed, 60))))
-        one, other = (
-            scheme.keys(signer.sign(Document(id="a", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))), KEY)
-            for text in texts
-        )
-        if set(one.anchors) & set(other.anchors):
-            return [written(folder, name, text=text) for name, text in zip("ab", texts, strict=True)]
-    raise AssertionError("no passage of 11 words was chosen as an anchor")
-
-
-def files(folder: Path, tier: str) -> list[str]:
-    """Write two files whose pair is lost in a tier."""
-    text = " ".join(words(1, 80))
-    if tier == "too_short":
-        return [written(folder, "a", text="too few words"), written(folder, "b", text=text)]
-    if tier == "other_collection":
-        return [written(folder, "a", text=text), written(folder, "b", text=text, collection="mail")]
-    if tier == "other_scheme":
-        signature = Signer(preset("compact", KEY), KEY).sign(
-            Document(id="foreign", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
-        )
-        (folder / "foreign.msgpack").write_bytes(encode_signature(signature))
-        return [str(folder / "foreign.msgpack"), written(folder, "b", text=text)]
-    if tier == "no_rule":
-        return sharing_little(folder)
-    names = {"no_shared_key": "unrelated", "relation_not_sent": "overlap", "related": "version"}
-    return of_examples(folder, *KNOWN[names[tier]])
-
-
-REASONS = {
-    "other_scheme": "foreign has compact-1-",
-    "other_collection": "one is in default, the other in mail",
-    "too_short": "the shorter has 3 words, 8 expected",
-    "no_shared_key": "0 of 4 bands and 0 of 167 anchors shared; at resemblance 0.0",
-    "no_rule": "shared_passage (overlap) is nearest, which needs ",
-    "relation_not_sent": "overlap is not in NEARSTREAM_RELATIONS",
-    "related": "version, by spread_edits",
-}
-
-
-@pytest.mark.parametrize("tier", REASONS)
 def test_the_outcome_names_the_tier_that_lost_the_pair(
-    tier: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pair = files(tmp_path, tier)
-    if tier == "relation_not_sent":
-        monkeypatch.setenv("NEARSTREAM_RELATIONS", "version")
-    has_event = tier in ("relation_not_sent", "related")
-    told = compared(capsys, *pair, code=0 if has_event else 1)["outcome"]
-    assert told["tier"] == tier
-    assert REASONS[tier] in told["reason"]
-    assert bool(told["event_id"]) == has_event
-    main(["compare", *pair])
-    assert f"outcome          {tier}: {told['reason']}\n" in capsys.readouterr().out
+    text = " ".join(words(1, 80))
+    a, short = written(tmp_path, "a", text=text), written(tmp_path, "short", text="too few words")
+    mail = written(tmp_path, "b", text=text, collection="mail")
+    of_file = {name: of_examples(tmp_path, *KNOWN[name]) for name in ("unrelated", "version", "overlap")}
+    for tier, pair, reason in (
+        ("other_scheme", [foreign_signature(tmp_path, text), a], "foreign has compact-1-"),
+        ("other_collection", [a, mail], "one is in default, the other in mail"),
+        ("too_short", [short, a], "the shorter has 3 words, 8 expected"),
+        ("too_short", _without_spaces(tmp_path), "the shorter has no spaces and 27 bytes, 40 expected"),
+        ("no_shared_key", of_file["unrelated"], "0 of 4 bands and 0 of 167 anchors shared; at resemblance 0.0"),
+        ("related", of_file["version"], "version, by spread_edits"),
+        ("relation_not_sent", of_file["overlap"], "overlap is not in NEARSTREAM_RELATIONS"),
+    ):
+        has_event = tier in ("relation_not_sent", "related")
+        if tier == "relation_not_sent":
+            monkeypatch.setenv("NEARSTREAM_RELATIONS", "version")
+        told = compared(capsys, *pair, code=0 if has_event else 1)["outcome"]
+        assert told["tier"] == tier
+        assert reason in told["reason"]
+        assert bool(told["event_id"]) == has_event
+        main(["compare", *pair])
+        assert f"outcome          {tier}: {told['reason']}\n" in capsys.readouterr().out
 
 
-def test_a_short_text_without_spaces_is_measured_in_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def _without_spaces(folder: Path) -> list[str]:
     long = "学而时习之不亦说乎有朋自远方来不亦乐乎人不知而不愠不亦君子乎"
-    pair = [written(tmp_path, "a", text=long[:9]), written(tmp_path, "b", text=long)]
-    told = compared(capsys, *pair, code=1)
-    assert "the shorter has no spaces and 27 bytes, 40 expected" in told["outcome"]["reason"]
+    return [written(folder, "c", text=long[:9]), written(folder, "d", text=long)]
+
+
+def test_of_a_pair_that_shares_a_key_but_fits_no_rule_the_nearest_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in range(200):  # until an anchor lies in the passage that both share
+        passage = words(seed, 11)
+        texts = [" ".join((*words(one + seed, 60), *passage, *words(one + 500 + seed, 60))) for one in (1000, 3000)]
+        pair = [written(tmp_path, name, text=text) for name, text in zip("ab", texts, strict=True)]
+        outcome = compared(capsys, *pair, code=1)["outcome"]
+        if outcome["tier"] != "no_shared_key":
+            break
+    assert outcome["tier"] == "no_rule"
+    assert "shared_passage (overlap) is nearest, which needs " in outcome["reason"]
 
 
 def passages(*places: tuple[int, int, int]) -> tuple[Span, ...]:
@@ -212,18 +184,13 @@ def passages(*places: tuple[int, int, int]) -> tuple[Span, ...]:
 
 
 def test_bars_have_one_scale_while_text_of_one_alone_is_dotted() -> None:
-    lines = list(picture(passages((0, 160, 160)), 160, 640))
-    assert lines[0] == f"newer  |{'a' * 16}|"
-    assert lines[1] == f"older  |{'.' * 16}{'a' * 16}{'.' * 32}|"
-    assert "in the same order" in lines[2]
+    newer, older, told = picture(passages((0, 160, 160)), 160, 640)
+    assert newer == f"newer  |{'a' * 16}|"
+    assert older == f"older  |{'.' * 16}{'a' * 16}{'.' * 32}|"
+    assert "in the same order" in told
     assert list(picture((), 10, 5))[2] == "no common passage"
-
-
-def test_more_passages_than_letters_are_still_drawn() -> None:
-    spans = passages(*((at * 100, at * 100, 60) for at in range(30)))
-    newer, older, told = picture(spans, 3000, 3000)
-    assert "z" in newer
-    assert "=" in newer
+    newer, older, told = picture(passages(*((at * 100, at * 100, 60) for at in range(30))), 3000, 3000)
+    assert {"z", "="} < set(newer)  # more passages than letters are still drawn
     assert newer[6:] == older[6:]
     assert told.startswith("30 common passages")
 

@@ -30,63 +30,46 @@ def event(kind: str, newer: str, older: str) -> Event:
     return replace(found, newer=replace(found.newer, id=newer), older=replace(found.older, id=older))
 
 
-def test_an_event_shows_the_relation_of_a_pair() -> None:
-    known = [
-        KnownRelation("b", "a", "version"),
-        KnownRelation("c", "a", "containment", "newer"),
-        KnownRelation("d", "a", "containment", "older"),
-        KnownRelation("e", "a", "near_duplicate"),
-        KnownRelation("f", "a", "unrelated"),
-    ]
-    events = [event("version", "b", "a"), event("containment", "c", "a"), event("containment", "d", "a")]
-    agreement = check_relations(known, events, SENT)
-    assert agreement.rows == (
-        Row("containment", 2, 1, 0, 1, 0),
-        Row("near_duplicate", 1, 0, 0, 0, 1),
-        Row("unrelated", 1, 1, 0, 0, 0),
-        Row("version", 1, 1, 0, 0, 0),
-    )
-    assert (agreement.share, agreement.unknown_pairs) == (0.6, 0)
-    assert not agreement.is_sufficient
+COPIES = [verdict("a", "one"), verdict("copy", "one"), verdict("part", "two"), verdict("far", "three")]
+PART_OF_COPY = [*COPIES, event("containment", "part", "copy")]
+# Two documents are not related because copies of both are.
+FAR_COPIES = [verdict("a", "one"), verdict("copy", "one"), verdict("b", "two"), verdict("other", "two")]
+CONTAINED = event("containment", "b", "a")
+OVERLAP = event("overlap", "b", "a")
+# What is known of a pair, what was sent, and whether it is seen as such, by family alone, otherwise, or missed.
+SEEN: tuple[tuple[KnownRelation, list[Event], tuple[int, int, int, int]], ...] = (
+    (KnownRelation("b", "a", "version"), [event("version", "b", "a")], (1, 0, 0, 0)),
+    (KnownRelation("b", "a", "containment", "newer"), [CONTAINED], (1, 0, 0, 0)),
+    (KnownRelation("b", "a", "containment", "older"), [CONTAINED], (0, 0, 1, 0)),
+    (KnownRelation("b", "a", "near_duplicate"), [], (0, 0, 0, 1)),
+    (KnownRelation("b", "a", "unrelated"), [], (1, 0, 0, 0)),
+    (KnownRelation("part", "a", "containment", "newer"), PART_OF_COPY, (1, 1, 0, 0)),
+    (KnownRelation("a", "part", "containment", "newer"), PART_OF_COPY, (0, 0, 1, 0)),
+    (KnownRelation("far", "a", "unrelated"), PART_OF_COPY, (1, 0, 0, 0)),
+    (KnownRelation("a", "b", "version"), [*FAR_COPIES, event("version", "copy", "other")], (0, 0, 0, 1)),
+)
 
 
-@pytest.mark.parametrize(
-    ("relation", "version", "lineage"),
-    [
+def test_events_and_families_show_the_relation_of_a_pair() -> None:
+    for pair, events, counts in SEEN:
+        assert check_relations([pair], events, SENT).rows == (Row(pair.relation, 1, *counts),), pair
+    agreement = check_relations([pair for pair, _, _ in SEEN[:4]], SEEN[0][1], SENT)
+    assert (agreement.share, agreement.unknown_pairs, agreement.is_sufficient) == (0.25, 0, False)
+
+
+def test_one_family_shows_what_two_copies_are_to_each_other() -> None:
+    for relation, version, lineage in (
         ("exact_duplicate", "same", None),
         ("exact_duplicate", "same", "url"),
         ("near_duplicate", "", None),
         ("version", "", "url"),
-    ],
-)
-def test_one_family_shows_what_two_copies_are_to_each_other(relation: str, version: str, lineage: str | None) -> None:
-    copies = [verdict(name, "one", version, lineage) for name in "ab"]
-    for known in RELATIONS:
-        (row,) = check_relations([KnownRelation("b", "a", known)], copies, SENT).rows
-        assert row == Row(known, 1, 1, 1, 0, 0) if known == relation else Row(known, 1, 0, 0, 1, 0)
-    unrelated = check_relations([KnownRelation("b", "a", "unrelated")], copies, SENT)
-    assert unrelated.rows == (Row("unrelated", 1, 0, 0, 1, 0),)
-    named = check_relations([KnownRelation("b", "a", "overlap")], [*copies, event("overlap", "b", "a")], SENT)
-    assert named.rows == (Row("overlap", 1, 1, 0, 0, 0),)  # an event counts more than a family
-
-
-def test_an_event_about_a_copy_shows_the_relation_to_the_other_copy() -> None:
-    copies = [verdict("a", "one"), verdict("copy", "one"), verdict("part", "two"), verdict("far", "three")]
-    events = [*copies, event("containment", "part", "copy")]
-    known = [KnownRelation("part", "a", "containment", "newer"), KnownRelation("far", "a", "unrelated")]
-    assert check_relations(known, events, SENT).rows == (
-        Row("containment", 1, 1, 1, 0, 0),
-        Row("unrelated", 1, 1, 0, 0, 0),
-    )
-    turned = [KnownRelation("a", "part", "containment", "newer")]
-    assert check_relations(turned, events, SENT).rows == (Row("containment", 1, 0, 0, 1, 0),)
-
-
-def test_a_family_of_a_family_shows_nothing() -> None:
-    """Two documents are not related because copies of both are."""
-    copies = [verdict("a", "one"), verdict("copy", "one"), verdict("b", "two"), verdict("other", "two")]
-    events = [*copies, event("version", "copy", "other")]
-    assert check_relations([KnownRelation("a", "b", "version")], events, SENT).rows == (Row("version", 1, 0, 0, 0, 1),)
+    ):
+        copies = [verdict(name, "one", version, lineage) for name in "ab"]
+        for each in (*RELATIONS, "unrelated"):
+            (row,) = check_relations([KnownRelation("b", "a", each)], copies, SENT).rows
+            assert row == (Row(each, 1, 1, 1, 0, 0) if each == relation else Row(each, 1, 0, 0, 1, 0))
+        (row,) = check_relations([KnownRelation("b", "a", "overlap")], [*copies, OVERLAP], SENT).rows
+        assert row == Row("overlap", 1, 1, 0, 0, 0)  # an event counts more than a family
 
 
 def test_pairs_beyond_the_known_ones_are_counted_once() -> None:
@@ -97,9 +80,8 @@ def test_pairs_beyond_the_known_ones_are_counted_once() -> None:
 
 
 def test_a_relation_that_is_not_sent_is_right_if_nothing_shows_it() -> None:
-    known = [KnownRelation("b", "a", "overlap")]
-    assert check_relations(known, [], SENT - {"overlap"}).share == 1
-    assert check_relations(known, [event("overlap", "b", "a")], SENT - {"overlap"}).share == 0
+    for events, share in (([], 1), ([OVERLAP], 0)):
+        assert check_relations([KnownRelation("b", "a", "overlap")], events, SENT - {"overlap"}).share == share
 
 
 def test_the_table_is_aligned() -> None:
