@@ -138,7 +138,7 @@ def _serving(environment: dict[str, str], port: int) -> Iterator[str]:
     process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.DEVNULL)  # noqa: S603
     try:
         deadline = time.monotonic() + _START_SECONDS
-        while not port_answers("127.0.0.1", port):
+        while not port_answers(f"127.0.0.1:{port}"):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("nearstream serve has not started")
             time.sleep(0.1)

@@ -24,13 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.devstack", description=__doc__)
     parser.add_argument("command", nargs="?", choices=["run", "start", "stop"], default="run")
     parser.add_argument("--folder", type=Path, help=f"data and logs (run: temporary; start, stop: {BACKGROUND})")
+    parser.add_argument("--log", type=Path, help="where the output of `run` goes once the addresses are printed")
     options = parser.parse_args(arguments)
     # aiokafka would report each try to reach a broker that is not ready yet.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         match options.command:
             case "run":
-                _run(options.folder)
+                _run(options.folder, options.log)
             case "start":
                 _print_exports(background.start(options.folder or BACKGROUND))
             case _:
@@ -49,18 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(folder: Path | None) -> None:
+def _run(folder: Path | None, log: Path | None) -> None:
     for number in ENDING:
         signal.signal(number, _interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)  # the process that started this one holds back Ctrl-C
     with ExitStack() as resources:
         if folder is not None:
             resources.enter_context(background.owned(folder))
         stack = resources.enter_context(started_stack(folder=folder))
         if folder is not None:
-            told = background.Running(os.getpid(), stack.kafka, stack.redis, stack.pids)
-            background.tell(folder, told)
+            background.tell(folder, background.Running(os.getpid(), stack.kafka, stack.redis, stack.pids))
         _print_exports(stack)
+        if log is not None:
+            with log.open("wb") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
         while True:
             time.sleep(1)
 

@@ -1,10 +1,8 @@
 """What checks the Helm chart: Helm itself, and validators with the schemas of all kinds."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,9 @@ from typing import Any
 import yaml
 
 from tests.devstack.cache import cached
-from tests.devstack.npm import find_node
+from tests.devstack.npm import find_node, npm_packages
 from tests.devstack.server import StackUnavailableError, run_to_end, say
+from tests.devstack.wheels import python_environment
 
 HELM = "v3.22.0"
 VALIDATOR = "1.37.0"
@@ -52,52 +51,29 @@ def unfit(resources: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _unfit_core(resources: Sequence[Mapping[str, Any]]) -> list[str]:
-    folder = cached(f"kubernetes-validate-{VALIDATOR}", "the schemas of Kubernetes", _install)
-    program = [sys.executable, str(_PROJECT / "check_core.py"), *KUBERNETES]
-    return _lines(program, json.dumps(resources), {"PYTHONPATH": str(folder)})
+    python = python_environment(f"kubernetes-validate=={VALIDATOR}") / "bin/python"
+    return _lines([str(python), str(_PROJECT / "check_core.py"), *KUBERNETES], json.dumps(resources))
 
 
 def _unfit_others(resources: Sequence[Mapping[str, Any]]) -> list[str]:
-    folder = cached("chart-npm", "the schemas of KEDA", _download)
-    program = [find_node(), str(folder / "check.mjs")]
-    return _lines(program, "\n".join(map(json.dumps, resources)), {})
+    program = [find_node(), str(npm_packages(_PROJECT) / "check.mjs")]
+    return _lines(program, "\n".join(map(json.dumps, resources)))
 
 
-def _lines(program: Sequence[str], given: str, environment: Mapping[str, str]) -> list[str]:
-    done = subprocess.run(
-        program, input=given, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+def _lines(program: Sequence[str], given: str) -> list[str]:
+    done = subprocess.run(program, input=given, capture_output=True, text=True, check=False)
     if done.returncode:
         raise StackUnavailableError(f"{program[1]} failed: {done.stderr[-800:]}")
     return done.stdout.splitlines()
 
 
 def _build(folder: Path) -> None:
-    go = _program("go")
+    go = shutil.which("go")
+    if go is None:
+        raise StackUnavailableError("the chart cannot be checked: there is no go on PATH")
     say(f"building Helm {HELM} from its Go module, once")
     folder.mkdir()
     run_to_end(
         ["env", f"GOBIN={folder}", "GOFLAGS=-mod=mod", go, "install", f"helm.sh/helm/v3/cmd/helm@{HELM}"],
         purpose="building Helm",
     )
-
-
-def _install(folder: Path) -> None:
-    say("downloading the schemas of Kubernetes from PyPI, once")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder)]
-    run_to_end([*pip, f"kubernetes-validate=={VALIDATOR}"], purpose="downloading the schemas of Kubernetes")
-
-
-def _download(folder: Path) -> None:
-    npm = _program("npm")
-    say("downloading the schemas of KEDA and of the Prometheus operator from npm, once")
-    shutil.copytree(_PROJECT, folder)
-    install = [npm, "ci", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
-    run_to_end(install, purpose="downloading the schemas of KEDA")
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise StackUnavailableError(f"the chart cannot be checked: there is no {name} on PATH")
-    return found

@@ -9,7 +9,7 @@ from tests.devstack.server import LocalServer, free_ports, say
 
 
 def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str], jars: Sequence[Path] = ()) -> LocalServer:
-    """Return a standalone Connect worker, not started yet. Starting it does not wait for its connectors.
+    """Return a standalone Connect worker, not started yet. Starting it does not wait for it, since it has no clients.
 
     Args:
         folder: for configuration, offsets and log.
@@ -44,7 +44,7 @@ def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str], jars
         java, *options = tool(program, _connector_jars())
     logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
     command = [java, logging, *options, *map(str, (folder / "worker.properties", *files))]
-    return LocalServer("Kafka Connect", f"127.0.0.1:{port}", command, folder / "connect.log", _answers)
+    return LocalServer("Kafka Connect", f"127.0.0.1:{port}", command, folder / "connect.log", lambda _: True)
 
 
 def _connector_jars() -> Path:
@@ -55,8 +55,3 @@ def _download(folder: Path) -> None:
     say(f"downloading the file connectors of Kafka Connect {KAFKA_VERSION}, once")
     artifact = f"org.apache.kafka:connect-file:{KAFKA_VERSION}"
     maven("dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
-
-
-def _answers(_: str) -> bool:
-    """Return that it need not be waited for, since it has no clients."""
-    return True

@@ -1,10 +1,9 @@
 """List the parts of the image as a CycloneDX file (SBOM), and get tools that install programs."""
 
-import sys
 from pathlib import Path
 
-from tests.devstack.cache import cached
-from tests.devstack.server import run_to_end, say
+from tests.devstack.server import run_to_end
+from tests.devstack.wheels import python_environment
 
 PACKAGES = ("cyclonedx-bom==7.5.0", "pipx", "uv")
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def tools() -> list[str]:
     """Return the command that runs a module of the tools, without the name of the module."""
-    return [str(cached("tools-cyclonedx-7.5.0", "tools to install with", _install) / "bin/python"), "-m"]
+    return [str(python_environment(*PACKAGES) / "bin/python"), "-m"]
 
 
 def list_parts(target: Path) -> None:
@@ -20,13 +19,6 @@ def list_parts(target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     lock = ["--pyproject", str(ROOT / "pyproject.toml"), "-o", str(target), str(ROOT / "deploy/requirements.lock")]
     run_to_end([*tools(), "cyclonedx_py", "requirements", *lock], purpose="listing the parts")
-
-
-def _install(folder: Path) -> None:
-    say("downloading CycloneDX, pipx and uv from PyPI, once")
-    run_to_end([sys.executable, "-m", "venv", str(folder)], purpose="making a virtual environment")
-    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run_to_end([*pip, *PACKAGES], purpose="downloading CycloneDX, pipx and uv")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import yaml
 
 from tests.devstack.debian import unpacked
-from tests.devstack.server import LocalServer, free_ports
+from tests.devstack.server import LocalServer, answers_http, free_ports
 
 DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
 
@@ -63,7 +61,7 @@ def prometheus_server(folder: Path, targets: Sequence[str], token: str, alertman
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    return LocalServer("Prometheus", f"127.0.0.1:{port}", command, folder / "server.log", _is_ready)
+    return LocalServer("Prometheus", f"127.0.0.1:{port}", command, folder / "server.log", answers_http("/-/ready"))
 
 
 def alertmanager_server(folder: Path) -> LocalServer:
@@ -91,12 +89,4 @@ def alertmanager_server(folder: Path) -> LocalServer:
         f"--web.listen-address=127.0.0.1:{port}",
         "--cluster.listen-address=",
     ]
-    return LocalServer("Alertmanager", f"127.0.0.1:{port}", command, folder / "server.log", _is_ready)
-
-
-def _is_ready(address: str) -> bool:
-    try:
-        with urlopen(f"http://{address}/-/ready", timeout=5) as response:
-            return bool(response.status == 200)
-    except (URLError, OSError):
-        return False
+    return LocalServer("Alertmanager", f"127.0.0.1:{port}", command, folder / "server.log", answers_http("/-/ready"))

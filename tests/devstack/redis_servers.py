@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tests.devstack.debian import unpacked
 from tests.devstack.server import StackUnavailableError, end_with_parent, run_to_end
-from tests.devstack.wheels import from_wheel
+from tests.devstack.wheels import python_environment
 
 TESTS = ("tests/contract/test_redis_*.py", "tests/contract/test_matching.py", "tests/contract/test_families.py")
 
 
 def _of_wheel(requirement: str, name: str) -> Path:
-    """Return a program of a wheel, which is downloaded once per user."""
-    (found,) = from_wheel(requirement).rglob(name)
+    """Return a program of a wheel."""
+    (found,) = python_environment(requirement).rglob(name)
     found.chmod(0o755)
     return found
 

@@ -2,11 +2,9 @@
 
 import os
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from tests.devstack.debian import unpacked
-from tests.devstack.server import LocalServer, free_ports
+from tests.devstack.server import LocalServer, answers_http, free_ports
 
 # Without a list of its own of top-level domains it would compile 9,628 of them for a minute.
 _CONFIGURATION = """\
@@ -55,12 +53,4 @@ def rspamd_server(folder: Path, rules: str, composites: str) -> LocalServer:
     user = ["--insecure"] if os.geteuid() == 0 else []  # root would have to name another user
     command = [str(tree.program("rspamd")), "--no-fork", "--config", str(folder / "rspamd.conf"), *user, *variables]
     command = ["env", f"LD_LIBRARY_PATH={libraries}", *command]
-    return LocalServer("rspamd", address, command, folder / "server.log", _answers)
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urlopen(f"http://{address}/ping", timeout=5) as response:
-            return bool(response.read().startswith(b"pong"))
-    except (URLError, OSError):
-        return False
+    return LocalServer("rspamd", address, command, folder / "server.log", answers_http("/ping"))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -54,13 +55,27 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def port_answers(host: str, port: int) -> bool:
-    """Return whether a server accepts connections at this address."""
+def port_answers(address: str) -> bool:
+    """Return whether a server accepts connections at this `host:port`."""
+    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, port), timeout=2):
+        with socket.create_connection((host, int(port)), timeout=2):
             return True
     except OSError:
         return False
+
+
+def answers_http(path: str) -> Callable[[str], bool]:
+    """Return a function that returns whether a server at an address has a page at this path."""
+
+    def answers(address: str) -> bool:
+        try:
+            with urlopen(f"http://{address}{path}", timeout=5) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    return answers
 
 
 def end_with_parent() -> Callable[[], None]:

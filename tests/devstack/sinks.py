@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import sys
-import urllib.request
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,8 @@ from tests.devstack.cache import cached
 from tests.devstack.connect import connect_server
 from tests.devstack.debian import unpacked
 from tests.devstack.kafka import POM, QUICK_START, find_java, maven
-from tests.devstack.server import LocalServer, free_ports, port_answers, run_to_end, say
+from tests.devstack.server import LocalServer, answers_http, free_ports, port_answers, run_to_end, say
+from tests.devstack.wheels import python_environment
 
 CONNECT_VERSION = "4.2.0"  # the first whose JsonConverter takes a schema
 _REGISTRY_VERSION = "2.6.13.Final"  # the newest for Java 17
@@ -39,7 +38,7 @@ class Postgres:
         settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off")
         arguments = ["-D", str(data), "-p", self._port, *(word for each in settings for word in ("-c", each))]
         command, address = self._command("postgres", *arguments), f"127.0.0.1:{port}"
-        self.server = LocalServer("PostgreSQL", address, command, folder / "postgres.log", _accepts)
+        self.server = LocalServer("PostgreSQL", address, command, folder / "postgres.log", port_answers)
         self.url = f"jdbc:postgresql://{address}/postgres"
 
     def ask(self, question: str) -> list[list[str]]:
@@ -71,19 +70,14 @@ def registry_server(folder: Path) -> LocalServer:
     where = ("-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}")
     (runner,) = jars.glob("*-runner.jar")
     command = [find_java(), "-Xmx400M", *QUICK_START, *where, "-jar", str(runner)]
-    return LocalServer("Apicurio Registry", f"127.0.0.1:{port}", command, folder / "registry.log", _lists_subjects)
+    lists = answers_http("/apis/ccompat/v7/subjects")
+    return LocalServer("Apicurio Registry", f"127.0.0.1:{port}", command, folder / "registry.log", lists)
 
 
 def readers() -> Path:
-    """Return a folder with the packages of DuckDB, and of ClickHouse in one process."""
-    return cached("sinks-readers-1", "DuckDB and ClickHouse", _install)
-
-
-def _install(folder: Path) -> None:
-    say("downloading DuckDB and ClickHouse (150 MB), once")
+    """Return a Python with DuckDB, and with ClickHouse in one process."""
     wanted = ("duckdb==2.0.1", "chdb-core-lite==26.5.0", "pyarrow==26.0.1", "pandas")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", str(folder)]
-    run_to_end([*pip, *wanted], purpose="downloading DuckDB and ClickHouse")
+    return python_environment(*wanted) / "bin/python"
 
 
 def connect_to_tables(folder: Path, kafka: str, connectors: Mapping[str, str]) -> LocalServer:
@@ -107,16 +101,3 @@ def _download(artifact: str, folder: Path) -> None:
     (archive,) = folder.glob("*.tar.gz")
     shutil.unpack_archive(archive, folder)
     archive.unlink()
-
-
-def _accepts(address: str) -> bool:
-    host, port = address.split(":")
-    return port_answers(host, int(port))
-
-
-def _lists_subjects(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://{address}/apis/ccompat/v7/subjects", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False

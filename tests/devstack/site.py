@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.devstack.cache import cached
-from tests.devstack.server import run_to_end, say
+from tests.devstack.wheels import python_environment
 
 PACKAGES = ("mkdocs-material==9.8.1", "mkdocstrings[python]==1.0.8")
 CONFIG = Path(__file__).resolve().parents[2] / "docs/site/mkdocs.yml"
@@ -13,17 +12,10 @@ CONFIG = Path(__file__).resolve().parents[2] / "docs/site/mkdocs.yml"
 
 def build(config: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build a site. It fails at a broken link, a page that is in no menu, and a name without a docstring."""
-    python = cached("site-9.8.1-1.0.8", "MkDocs", _install) / "bin/python"
+    python = python_environment(*PACKAGES) / "bin/python"
     command = [str(python), "-m", "mkdocs", "build", "--clean", "--config-file", str(config), "--site-dir", str(target)]
     notice = {"NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=notice)
-
-
-def _install(folder: Path) -> None:
-    say("downloading MkDocs from PyPI, once")
-    run_to_end([sys.executable, "-m", "venv", str(folder)], purpose="making a virtual environment")
-    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run_to_end([*pip, *PACKAGES], purpose="downloading MkDocs")
 
 
 if __name__ == "__main__":

