@@ -5,7 +5,6 @@ import logging
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -19,7 +18,7 @@ from hypothesis import settings
 from xdist.workermanage import WorkerController
 
 from tests.devstack.kafka import kafka_server
-from tests.devstack.server import LocalServer, StackUnavailableError, end_with_parent, running
+from tests.devstack.server import LocalServer, StackUnavailableError, running
 from tests.devstack.stack import started_stack
 from tests.support.cluster import redis_cluster
 
@@ -49,27 +48,6 @@ def pytest_configure_node(node: WorkerController) -> None:
         if _KAFKA not in node.config.stash:
             node.config.stash[_KAFKA] = _SHARED.enter_context(started_stack(redis=False)).kafka
         node.workerinput["kafka"] = node.config.stash[_KAFKA]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin to unpack the programs that foreign tests start, where a parallel run will need them.
-
-    It is a process of its own, which ends with this one, so that no test waits for all of them.
-    """
-    if getattr(config.option, "numprocesses", None) and config.option.markexpr == "foreign":
-        command = [sys.executable, "-m", "tests.devstack.debian"]
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=end_with_parent(),  # noqa: PLW1509 - no thread runs yet
-        )
-        _SHARED.callback(_end, process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
 
 
 def pytest_unconfigure() -> None:

@@ -2,12 +2,10 @@
 
 import hashlib
 import os
+import platform
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -16,9 +14,7 @@ from tests.devstack.cache import cache_folder, cached
 from tests.devstack.server import StackUnavailableError, run_to_end, say
 
 DOWNLOAD_SECONDS = 240.0
-_LISTS_SECONDS = 3_600.0
 _TOOLS = ("apt-get", "dpkg-deb")
-_MAKING = 3  # counts the changes of how a tree is made from its recipe
 # The dynamic loader is that of the machine, and the C library has to fit it.
 _OF_THE_MACHINE = {"libc6", "libc-bin"}
 _MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the same on all machines
@@ -81,14 +77,12 @@ class _Recipe:
         folders: Empty folders that a program of the tree looks for.
         check: What is run to see that the tree is whole: the path of a program in it, and arguments.
         perl: Switches of the program, if it is in Perl.
-        is_rare: Only commands that need long use it, so that no usual run of the tests downloads it.
     """
 
     check: tuple[str, ...]
     packages: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     perl: tuple[str, ...] | None = None
-    is_rare: bool = False
 
 
 _RECIPES = {
@@ -100,8 +94,8 @@ _RECIPES = {
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
     "prometheus": _Recipe(("usr/bin/prometheus", "--version")),
     "prometheus-alertmanager": _Recipe(("usr/bin/prometheus-alertmanager", "--version")),
-    "postgresql-15": _Recipe(("usr/lib/postgresql/15/bin/postgres", "--version"), is_rare=True),
-    "redis-server": _Recipe(("usr/bin/redis-check-rdb", "--version"), is_rare=True),
+    "postgresql-15": _Recipe(("usr/lib/postgresql/15/bin/postgres", "--version")),
+    "redis-server": _Recipe(("usr/bin/redis-check-rdb", "--version")),
     "rspamd": _Recipe(("usr/bin/rspamd", "--version")),
     "spamassassin": _Recipe(("usr/bin/spamassassin", "--version"), perl=("-T",)),
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
@@ -109,36 +103,27 @@ _RECIPES = {
     "wget": _Recipe(("usr/bin/wget", "--version")),
     "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
 }
-PACKAGES = tuple(package for package, recipe in _RECIPES.items() if not recipe.is_rare)
 
 
 @cache
 def unpacked(package: str) -> Unpacked:
-    """Return a tree with one of `PACKAGES` and all that it needs.
+    """Return a tree with a package that has a recipe, and all that it needs.
 
     It is the same tree on every machine, whatever is installed there, because a part of the machine with a part of a
     tree is what nobody has tried. apt-get downloads it once per user. That needs no root and changes nothing else: the
     package sources are those of this machine, but lists, downloads and the tree are in a folder of ours. A tree counts
-    only if its program starts, and is made anew if it does not. Where there is no download, it is the machine itself,
-    if the package is installed.
+    only if its program starts, and is made anew if it does not.
 
     Raises:
         StackUnavailableError: There is no apt-get, or no download.
     """
-    recipe = f"{_MAKING} {_RECIPES[package]}"  # a tree of another recipe is another tree
-    name = f"debian-{_release()}-{package}-{hashlib.sha256(recipe.encode()).hexdigest()[:8]}"
-    try:
-        return Unpacked(cached(name, package, partial(_download, package), partial(_try, package)))
-    except StackUnavailableError:
-        if not _is_installed(package):
-            raise
-        _try(package, Path("/"))
-        return Unpacked(Path("/"))
-
-
-def _is_installed(package: str) -> bool:
-    asked = ["dpkg-query", "--show", "--showformat=${db:Status-Status}", package]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout == "installed"
+    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
+        raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "unknown")
+    key = hashlib.sha256(str(_RECIPES[package]).encode()).hexdigest()[:8]  # a tree of another recipe is another tree
+    name = f"debian-{release}-{package}-{key}"
+    lists = cache_folder() / f"debian-{release}-apt"
+    return Unpacked(cached(name, package, partial(_download, package, lists), partial(_try, package)))
 
 
 def _try(package: str, root: Path) -> None:
@@ -157,42 +142,37 @@ def _try(package: str, root: Path) -> None:
             raise StackUnavailableError(f"no {package}: {program[0]} does not start: {error.strerror}") from None
 
 
-def _release() -> str:
-    """Return the name of this release of the system, whose packages fit its libraries."""
-    lines = Path("/etc/os-release").read_text().splitlines()
-    values = dict(line.partition("=")[::2] for line in lines)
-    return "".join(letter for letter in values.get("VERSION_CODENAME", "") if letter.isalnum()) or "unknown"
-
-
-def needed(*packages: str) -> list[str]:
-    """Return the names of the files of `PACKAGES` and of all packages that they need, whatever is installed.
+def _download(package: str, lists: Path, tree: Path) -> None:
+    """Download a package and what it needs, and unpack them.
 
     Raises:
         StackUnavailableError: There is no download.
     """
-    with tempfile.TemporaryDirectory(prefix="nearstream-apt-") as folder:  # what was downloaded would not be listed
-        (Path(folder) / "partial").mkdir()
-        nowhere = ["-o", f"Dir::Cache::archives={folder}"]
-        wanted = [name for package in packages for name in (package, *_RECIPES[package].packages)]
-        asked = [*_apt_get(), *nowhere, "--print-uris", "install", *wanted]
-        lines = _run(asked).splitlines()
-    return [words[1] for words in map(str.split, lines) if len(words) > 1 and words[1].endswith(".deb")]
+    say(f"downloading {package} from Debian, once")
+    recipe = _RECIPES[package]
+    with tempfile.TemporaryDirectory(prefix="nearstream-apt-") as folder:
+        apt = _apt_get(lists, Path(folder))
+        _run([*apt, "update"])
+        _run([*apt, "--download-only", "install", package, *recipe.packages])
+        tree.mkdir()
+        for file in sorted(Path(folder).glob("archives/*.deb")):
+            if file.name.partition("_")[0] not in _OF_THE_MACHINE:
+                _run(["dpkg-deb", "--extract", str(file), str(tree)])
+    for name in ("bin", "lib", "sbin"):  # which packages leave out from Debian 13 on
+        if not (tree / name).exists():
+            (tree / name).symlink_to(f"usr/{name}")
+    for name in recipe.folders:
+        (tree / name).mkdir(parents=True, exist_ok=True)
 
 
-def _apt_get() -> list[str]:
-    """Return the start of a command that finds no package installed, and keeps lists and downloads in our folder."""
-    home = _apt_folder()
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (home / folder).mkdir(parents=True, exist_ok=True)
-    status = home / "status"
-    status.touch()
+def _apt_get(lists: Path, downloads: Path) -> list[str]:
+    """Return the start of a command that finds no package installed, and keeps lists and downloads in these folders."""
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    (downloads / "archives/partial").mkdir(parents=True)
     options = {
-        "Dir::State::lists": home / "lists",
-        "Dir::State::status": status,
-        "Dir::Cache": home / "cache",
-        # Images of Debian clear these names, and then each command reads the lists anew, for a second.
-        "Dir::Cache::srcpkgcache": "lists.bin",
-        "Dir::Cache::pkgcache": "packages.bin",
+        "Dir::State::lists": lists,
+        "Dir::State::status": "/dev/null",
+        "Dir::Cache": downloads,
         "Debug::NoLocking": "1",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
@@ -204,70 +184,6 @@ def _apt_get() -> list[str]:
     return [*command, *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
 
 
-def _apt_folder() -> Path:
-    return cache_folder() / f"debian-{_release()}-apt"
-
-
-def _forget_lists() -> None:
-    shutil.rmtree(_apt_folder() / "lists", ignore_errors=True)
-    for name in ("updated", "cache/lists.bin", "cache/packages.bin"):
-        (_apt_folder() / name).unlink(missing_ok=True)
-
-
-def _update(apt: Sequence[str]) -> None:
-    """Download the lists of packages, unless that was done a moment ago."""
-    done = _apt_folder() / "updated"
-    if not done.exists() or time.time() - done.stat().st_mtime > _LISTS_SECONDS:
-        _run([*apt, "update"])
-        done.touch()
-
-
-def _download(package: str, tree: Path) -> None:
-    """Download a package and what it needs, and unpack them.
-
-    Raises:
-        StackUnavailableError: There is no apt-get, or no download.
-    """
-    if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
-        raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
-    say(f"downloading {package} from Debian, once")
-    try:
-        _unpack(package, tree)
-    except StackUnavailableError:  # what is kept may be half of what it was, as after a full disk
-        shutil.rmtree(tree, ignore_errors=True)
-        _forget_lists()
-        _update(_apt_get())
-        shutil.rmtree(_apt_folder() / "cache")
-        _unpack(package, tree)
-
-
-def _unpack(package: str, tree: Path) -> None:
-    recipe, apt = _RECIPES[package], _apt_get()
-    _update(apt)
-    files = needed(package)
-    _run([*apt, "--download-only", "install", package, *recipe.packages])
-    tree.mkdir()
-    for name in files:
-        if name.partition("_")[0] not in _OF_THE_MACHINE:
-            _run(["dpkg-deb", "--extract", str(_apt_folder() / "cache/archives" / name), str(tree)])
-    for folder in ("bin", "lib", "sbin"):  # which packages leave out from Debian 13 on
-        if not (tree / folder).exists():
-            (tree / folder).symlink_to(f"usr/{folder}")
-    for folder in recipe.folders:
-        (tree / folder).mkdir(parents=True, exist_ok=True)
-
-
 def _run(command: Sequence[str], more: dict[str, str] | None = None) -> str:
     environment = os.environ | {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"} | (more or {})
     return run_to_end(command, purpose=command[0], seconds=DOWNLOAD_SECONDS, environment=environment)
-
-
-def main() -> None:
-    """Make all trees that are not there yet, so that no test waits for them."""
-    for package in PACKAGES:
-        with suppress(StackUnavailableError):  # the test that needs it says why
-            unpacked(package)
-
-
-if __name__ == "__main__":
-    main()

@@ -282,7 +282,6 @@ async def _keeps_records(bootstrap: str) -> bool:
     when the first group asks for it.
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=_REQUEST_MS)
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, request_timeout_ms=_REQUEST_MS)
     topic = f"nearstream-ready-{uuid.uuid4().hex}"
     try:
         async with asyncio.timeout(_ATTEMPT_SECONDS):
@@ -290,7 +289,7 @@ async def _keeps_records(bootstrap: str) -> bool:
             await admin.find_coordinator("nearstream-ready")
             created = await admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
             if created.topic_errors[0][1] == 0:
-                async with producer:
+                async with AIOKafkaProducer(bootstrap_servers=bootstrap, request_timeout_ms=_REQUEST_MS) as producer:
                     await producer.send_and_wait(topic, b"ready")
                 await admin.delete_topics([topic])
             return bool(created.topic_errors[0][1] == 0)
