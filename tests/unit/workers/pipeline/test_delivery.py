@@ -1,8 +1,8 @@
-"""Offsets move only when every result of a batch is delivered."""
+"""Offsets move only when every result of a batch is delivered, in every lane of a step."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -29,14 +29,16 @@ from nearstream.workers.pipeline import delivery, retry
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
-from nearstream.workers.pipeline.step import Decide, Lost, Recovery, Step
+from nearstream.workers.pipeline.step import Decide, Lanes, Lost, Step
+from tests.support.turns import turns, until
 
-NO_LIMITS = DeadLetterLimit(0, 0.0)
+Batch = Sequence[ConsumerRecord]
+AWAY, LOST = IndexUnavailableError("away"), IndexLostError("run nearstream rebuild")
 
 
 def consumed(offset: int, partition: int = 0) -> ConsumerRecord:
-    """Return a record as the consumer returns it."""
-    return ConsumerRecord("in", partition, offset, 1000, b"k", b"%d" % offset, [])
+    """Return a record as the consumer returns it, whose value tells its place."""
+    return ConsumerRecord("in", partition, offset, 1000, b"k", b"%d/%d" % (partition, offset), [])
 
 
 class AllTakenError(Exception):
@@ -44,259 +46,8 @@ class AllTakenError(Exception):
 
 
 @dataclass
-class Source:
-    """A substitute for our consumer that records acknowledgements."""
-
-    batches: list[list[ConsumerRecord]]
-    journal: list[str]
-    asked: list[tuple[str, int]] = field(default_factory=list)
-
-    @asynccontextmanager
-    async def batch(self, topic: str, most: int) -> AsyncIterator[list[ConsumerRecord]]:
-        self.asked.append((topic, most))
-        if not self.batches:
-            raise AllTakenError
-        yield self.batches.pop(0)
-
-    def acknowledge(self, records: Sequence[ConsumerRecord]) -> None:
-        self.journal += [f"ack {record.partition}/{record.offset}" for record in records]
-
-
-@dataclass
-class Broker:
-    """A substitute for Faust's producer.
-
-    `outcomes` has one entry per send: its error, True for success, or None for no result yet.
-    """
-
-    journal: list[str]
-    outcomes: list[Exception | bool | None] = field(default_factory=list)
-    sent: list[tuple[object, ...]] = field(default_factory=list)
-    waiting: list[asyncio.Future[None]] = field(default_factory=list)
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    refuses: Exception | None = None
-
-    async def send(
-        self, topic: str, key: bytes, value: bytes, partition: None, timestamp: float | None, headers: Headers
-    ) -> asyncio.Future[None]:
-        if self.refuses is not None:
-            raise self.refuses
-        self.journal.append(f"send {value.decode()}")
-        self.sent.append((topic, key, value, partition, timestamp, headers))
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        outcome = self.outcomes.pop(0) if self.outcomes else True
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
-        elif outcome:
-            future.set_result(None)
-        else:
-            self.waiting.append(future)
-            self.arrived.set()
-        return future
-
-
-@dataclass
-class Bench:
-    """A delivery loop over batches of two partitions that writes every action to a journal."""
-
-    outcomes: list[Exception | bool | None] = field(default_factory=list)
-    batches: list[list[ConsumerRecord]] = field(default_factory=lambda: [[consumed(7), consumed(3, 1), consumed(8)]])
-    outage_seconds: float = 900
-    journal: list[str] = field(default_factory=list)
-    health: Health = field(default_factory=Health)
-    limits: DeadLetterLimit = NO_LIMITS
-    recovery: Recovery | None = None
-
-    def __post_init__(self) -> None:
-        self.broker = Broker(self.journal, self.outcomes)
-        self.source = Source(self.batches, self.journal)
-        self.counted: list[tuple[int, int]] = []
-
-    async def run(self, decide: Decide | None = None) -> None:
-        with suppress(AllTakenError):
-            await self.delivery().run("in", self.step(decide or echo))
-
-    async def keep_whole(self) -> None:
-        await self.delivery().keep_whole(self.step(), "in")
-
-    def step(self, decide: Decide | None = None) -> Step:
-        return Step("test", 100, decide or echo, self.count, self.recovery)
-
-    def delivery(self) -> Delivery:
-        app: Any = SimpleNamespace(producer=self.broker, consumer=self.source)
-        return Delivery(app, self.health, self.limits, RetryPolicy(self.health, self.outage_seconds))
-
-    def count(self, records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
-        self.counted.append((len(records), len(outgoing)))
-
-    @property
-    def acknowledged(self) -> list[str]:
-        return [line for line in self.journal if line.startswith("ack")]
-
-
-async def echo(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-    """Return one result for each record, with its value."""
-    return [ProducerRecord("out", record.key, record.value, []) for record in records]
-
-
-def failing(*errors: Exception) -> Decide:
-    """Return a step that raises these errors in turn, then echoes."""
-    left = list(errors)
-
-    async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        if left:
-            raise left.pop(0)
-        return await echo(records)
-
-    return decide
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
-async def turns(count: int = 20) -> None:
-    """Let all ready tasks run."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
-async def test_a_batch_is_acked_only_after_every_delivery() -> None:
-    bench = Bench(outcomes=[None, None, None])
-    running = asyncio.create_task(bench.run())
-    await bench.broker.arrived.wait()
-    await turns()
-    assert bench.journal == ["send 7", "send 3", "send 8"]
-    for confirmed in bench.broker.waiting[1:]:
-        confirmed.set_result(None)
-    await turns()
-    assert bench.acknowledged == []
-    bench.broker.waiting[0].set_result(None)
-    await running
-    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"]
-
-
-async def test_the_next_batch_starts_when_the_last_one_is_acked() -> None:
-    bench = Bench(batches=[[consumed(1), consumed(2)], [consumed(3)]])
-    await bench.run()
-    assert bench.journal == ["send 1", "send 2", "ack 0/1", "ack 0/2", "send 3", "ack 0/3"]
-    assert bench.source.asked == [("in", 100)] * 3
-
-
-async def test_a_batch_without_results_is_acked() -> None:
-    async def nothing(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        return []
-
-    bench = Bench()
-    await bench.run(nothing)
-    assert bench.journal == ["ack 0/7", "ack 1/3", "ack 0/8"]
-
-
-@pytest.mark.parametrize("error", [MessageSizeTooLargeError(), ValueError("bug")])
-@pytest.mark.parametrize("place", [0, 1, 2])
-async def test_a_delivery_that_fails_acks_nothing_from_its_record_on(error: Exception, place: int) -> None:
-    """The batch is sent first, then record by record up to the one that fails."""
-    of_batch: list[Exception | bool | None] = [True, True, True]
-    of_batch[place] = error
-    bench = Bench(outcomes=[*of_batch, *[True] * place, error])
-    with pytest.raises(type(error)):
-        await bench.run()
-    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"][:place]
-    assert len(bench.broker.sent) == 3 + place + 1
-
-
-async def test_a_failure_that_does_not_come_again_costs_nothing() -> None:
-    bench = Bench(outcomes=[True, ValueError("once")])
-    await bench.run()
-    assert bench.acknowledged == ["ack 0/7", "ack 1/3", "ack 0/8"]
-
-
-async def test_f24_a_topic_that_may_not_be_written_ends_the_worker_naming_the_right() -> None:
-    bench = Bench(outcomes=[True, TopicAuthorizationFailedError(), True])
-    with pytest.raises(SettingsError, match="topic out: permission WRITE is missing"):
-        await bench.run()
-    assert bench.acknowledged == []
-
-
-@pytest.mark.parametrize(
-    ("cause", "expected"),
-    [
-        (TopicAuthorizationFailedError("out"), SettingsError),
-        (MessageSizeTooLargeError(), MessageSizeTooLargeError),
-        (None, ProducerSendError),
-    ],
-)
-async def test_what_faust_wraps_is_told_as_kafka_said_it(cause: Exception | None, expected: type[Exception]) -> None:
-    bench = Bench()
-    bench.broker.refuses = ProducerSendError("wrapped")
-    bench.broker.refuses.__cause__ = cause
-    with pytest.raises(expected):
-        await bench.run()
-    assert bench.journal == []
-
-
-async def test_a_record_that_the_producer_does_not_take_acks_nothing() -> None:
-    bench = Bench()
-    bench.broker.refuses = MessageSizeTooLargeError()
-    with pytest.raises(MessageSizeTooLargeError):
-        await bench.run()
-    assert bench.journal == []
-
-
-@pytest.mark.parametrize(
-    "error", [KafkaTimeoutError(), NotLeaderForPartitionError(), NotEnoughReplicasError(), KafkaConnectionError()]
-)
-async def test_a_retriable_failure_sends_the_whole_batch_again(error: Exception) -> None:
-    bench = Bench(outcomes=[True, error, True])
-    await bench.run()
-    once = ["send 7", "send 3", "send 8"]
-    assert bench.journal == [*once, *once, "ack 0/7", "ack 1/3", "ack 0/8"]
-    assert bench.broker.sent[:3] == bench.broker.sent[3:]
-
-
-async def test_a_batch_is_decided_once_however_often_it_is_sent() -> None:
-    decided = []
-
-    async def noted(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        decided.append([record.offset for record in records])
-        return await echo(records)
-
-    await Bench(outcomes=[KafkaTimeoutError()]).run(noted)
-    assert decided == [[7, 3, 8]]
-
-
-async def test_a_bug_acks_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        raise ZeroDivisionError
-
-    bench = Bench(batches=[[consumed(7), consumed(3, 1), consumed(9)], [consumed(10)]])
-    with pytest.raises(ZeroDivisionError):
-        await bench.run(broken)
-    assert bench.journal == []
-    assert "in 0 offsets 7-9, in 1 offset 3" in caplog.text
-    assert caplog.messages[-1].endswith(": in 0 offset 7")
-
-
-async def test_a_bug_on_one_record_is_told_with_its_offset_and_leaves_those_before_acked(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def broken_at_9(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        if any(record.offset == 9 for record in records):
-            raise ZeroDivisionError
-        return await echo(records)
-
-    bench = Bench(batches=[[consumed(7), consumed(8), consumed(9), consumed(10)]])
-    with pytest.raises(ZeroDivisionError):
-        await bench.run(broken_at_9)
-    assert bench.journal == ["send 7", "ack 0/7", "send 8", "ack 0/8"]
-    assert caplog.messages[-1].endswith(": in 0 offset 9")
-
-
-@dataclass
 class Index:
-    """A substitute for the recovery of an index.
+    """A substitute for the recovery of an index, which has two parts and waits behind them until it may go on.
 
     `failures` are raised one by one instead of the second part.
     """
@@ -304,6 +55,7 @@ class Index:
     failures: list[Exception] = field(default_factory=list)
     silent: list[Lost] = field(default_factory=list)
     asked: list[Lost] = field(default_factory=list)
+    may_go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def lost(self, partitions: Collection[int]) -> list[Lost]:
         return [self.silent.pop()] if self.silent else []
@@ -313,201 +65,452 @@ class Index:
         for number in (lost.checkpoint + 1, lost.checkpoint + 2):
             if self.failures and number > lost.checkpoint + 1:
                 raise self.failures.pop()
-            yield [ProducerRecord("out", b"k", b"%d" % number, [])]
+            yield [ProducerRecord("out", b"k", b"lost %d" % number, [])]
+        await self.may_go_on.wait()
 
 
-def behind_once() -> Decide:
-    lost = [IndexBehindError(1, 0)]
+def index(*silent: Lost, failures: Sequence[Exception] = ()) -> Index:
+    """Return a recovery that does not wait."""
+    made = Index(list(failures), list(silent))
+    made.may_go_on.set()
+    return made
 
-    async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        if lost:
-            raise lost.pop()
+
+@dataclass
+class Bench:
+    """A delivery over given batches, between our consumer and Faust's producer, that writes each action to a journal.
+
+    `outcomes` has what happens to the sendings of a value in turn: its error, or None for no confirmation yet.
+    """
+
+    batches: list[list[ConsumerRecord]] = field(default_factory=lambda: [[consumed(7), consumed(3, 1), consumed(8)]])
+    outcomes: dict[str, list[Exception | None]] = field(default_factory=dict)
+    lanes: int = 1
+    outage_seconds: float = 900
+    limits: DeadLetterLimit = field(default_factory=lambda: DeadLetterLimit(0, 0.0))
+    recovery: Index | None = None
+    refuses: Exception | None = None  # what the producer raises instead of taking a record
+    journal: list[str] = field(default_factory=list)
+    sent: list[tuple[object, ...]] = field(default_factory=list)
+    unconfirmed: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
+    counted: list[tuple[int, int]] = field(default_factory=list)
+    health: Health = field(default_factory=Health)
+    in_work: int = 0
+    most_in_work: int = 0
+
+    @asynccontextmanager
+    async def batch(self, topic: str, most: int) -> AsyncIterator[list[ConsumerRecord]]:
+        assert (topic, most) == ("in", 100)
+        await until(lambda: self.batches or not self.in_work)
+        if not self.batches:
+            raise AllTakenError
+        self.in_work += 1
+        self.most_in_work = max(self.most_in_work, self.in_work)
+        try:
+            yield self.batches.pop(0)
+        finally:
+            self.in_work -= 1
+
+    def acknowledge(self, records: Batch) -> None:
+        self.journal += [f"ack {each.partition}/{each.offset}" for each in records]
+
+    async def send(
+        self, topic: str, key: bytes, value: bytes, partition: None, timestamp: float | None, headers: Headers
+    ) -> "asyncio.Future[None]":
+        if self.refuses is not None:
+            raise self.refuses
+        self.journal.append(f"send {value.decode()}")
+        self.sent.append((topic, key, value, partition, timestamp, headers))
+        confirmed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self.outcomes.get(value.decode())
+        outcome = waiting.pop(0) if waiting else True
+        if isinstance(outcome, Exception):
+            confirmed.set_exception(outcome)
+        elif outcome is None:
+            self.unconfirmed[value.decode()] = confirmed
+        else:
+            confirmed.set_result(None)
+        return confirmed
+
+    def confirm(self, value: str) -> None:
+        self.unconfirmed[value].set_result(None)
+
+    async def run(self, decide: Decide | None = None) -> None:
+        """Deliver all batches."""
+        with suppress(AllTakenError):
+            await self.delivery().run("in", self.step(decide))
+
+    @asynccontextmanager
+    async def running(self, decide: Decide | None = None) -> AsyncIterator["asyncio.Task[None]"]:
+        """Deliver in a task, beside the watch over silent partitions. Both are cancelled at the end."""
+        running = asyncio.create_task(self.run(decide))
+        watching = asyncio.create_task(self.delivery().keep_whole(self.step(), "in"))
+        try:
+            yield running
+        finally:
+            for task in (running, watching):
+                task.cancel()
+            await asyncio.wait([running, watching])
+
+    def step(self, decide: Decide | None = None) -> Step:
+        return Step("test", 100, decide or echo, self._count, self.recovery, self._lanes)
+
+    def delivery(self) -> Delivery:
+        app: Any = SimpleNamespace(producer=self, consumer=self)
+        return Delivery(app, self.health, self.limits, RetryPolicy(self.health, self.outage_seconds))
+
+    def __post_init__(self) -> None:
+        self._lanes = Lanes(self.lanes)
+
+    def _count(self, records: Batch, outgoing: Sequence[ProducerRecord]) -> None:
+        self.counted.append((len(records), len(outgoing)))
+
+    @property
+    def acknowledged(self) -> list[str]:
+        return [line.removeprefix("ack ") for line in self.journal if line.startswith("ack")]
+
+
+WHOLE = ["0/7", "1/3", "0/8"]  # the batch that a bench has by default
+
+
+async def echo(records: Batch) -> list[ProducerRecord]:
+    """Return one result for each record, with its value."""
+    return [ProducerRecord("out", record.key, record.value, []) for record in records]
+
+
+def failing(*errors: Exception) -> Decide:
+    """Return a step that raises these errors in turn, then echoes."""
+    left = list(errors)
+
+    async def decide(records: Batch) -> list[ProducerRecord]:
+        if left:
+            raise left.pop(0)
         return await echo(records)
 
     return decide
 
 
-async def test_an_index_that_is_behind_is_given_what_it_lost_part_by_part_first() -> None:
-    bench = Bench(recovery=Index())
-    await bench.run(behind_once())
-    sent = ["send 1", "send 2", "send 7", "send 3", "send 8"]
-    assert bench.journal == [*sent, "ack 0/7", "ack 1/3", "ack 0/8"]
-    assert bench.recovery.asked == [Lost(1, 0, 3)]  # type: ignore[union-attr]
-    assert bench.health.caught_up == 2
+async def test_a_batch_is_acked_only_after_every_delivery() -> None:
+    bench = Bench(outcomes={value: [None] for value in WHOLE})
+    async with bench.running() as task:
+        await until(lambda: len(bench.unconfirmed) == 3)
+        assert bench.journal == [f"send {value}" for value in WHOLE]
+        for value in WHOLE[1:]:
+            bench.confirm(value)
+        await turns()
+        assert bench.acknowledged == []
+        bench.confirm(WHOLE[0])
+        await task
+    assert bench.acknowledged == WHOLE
 
 
-@pytest.mark.parametrize("failure", [IndexUnavailableError("away"), IndexBehindError(1, 0)])
-async def test_what_goes_wrong_while_catching_up_begins_it_anew(failure: Exception) -> None:
-    bench = Bench(recovery=Index([failure]))
-    await bench.run(behind_once())
-    assert bench.journal[:3] == ["send 1", "send 1", "send 2"]
-    assert len(bench.acknowledged) == 3
+async def test_a_result_is_sent_as_it_was_decided_and_a_batch_without_results_is_acked() -> None:
+    headers: Headers = [("a", b"1"), ("b", None), ("a", b"2")]
+    results = [
+        [ProducerRecord("out", None, b"", headers, 1_772_439_300_001), ProducerRecord("out", b"k", b"v", [])],
+        [],
+    ]
+
+    async def decide(records: Batch) -> list[ProducerRecord]:
+        return results.pop(0)
+
+    bench = Bench([[consumed(1)], [consumed(2)]])
+    await bench.run(decide)
+    assert bench.sent == [
+        ("out", None, b"", None, 1_772_439_300.001, headers),
+        ("out", b"k", b"v", None, None, []),
+    ]
+    assert bench.acknowledged == ["0/1", "0/2"]
 
 
-async def test_what_silent_partitions_lost_is_made_good_between_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
-    index = Index(silent=[Lost(4, 8, 11)])
-    bench = Bench(recovery=index)
-    bench.health.assigned = frozenset({("in", 4), ("other", 1)})
-    keeping = asyncio.create_task(bench.keep_whole())
-    await until(lambda: bench.health.caught_up >= 2)
-    keeping.cancel()
-    assert bench.journal == ["send 9", "send 10"]
-    assert index.asked == [Lost(4, 8, 11)]
+async def test_a_delivery_that_fails_acks_nothing_from_its_record_on() -> None:
+    """The batch is sent first, then record by record up to the one that fails."""
+    for error in (MessageSizeTooLargeError(), ValueError("bug")):
+        for place, value in enumerate(WHOLE):
+            bench = Bench(outcomes={value: [error, error]})
+            with pytest.raises(type(error)):
+                await bench.run()
+            assert bench.acknowledged == WHOLE[:place]
+            assert len(bench.sent) == 3 + place + 1
+    once = Bench(outcomes={"1/3": [ValueError("once")]})
+    await once.run()
+    assert once.acknowledged == WHOLE
+
+
+async def test_what_faust_wraps_is_told_as_kafka_said_it() -> None:
+    for cause, expected, told in (
+        (TopicAuthorizationFailedError("out"), SettingsError, "topic out: permission WRITE is missing"),
+        (MessageSizeTooLargeError(), MessageSizeTooLargeError, "MessageSizeTooLarge"),
+        (None, ProducerSendError, "wrapped"),
+    ):
+        bench = Bench(refuses=ProducerSendError("wrapped"))
+        assert bench.refuses is not None
+        bench.refuses.__cause__ = cause
+        with pytest.raises(expected, match=told):
+            await bench.run()
+        assert bench.journal == []
+
+
+async def test_a_retriable_failure_sends_the_whole_batch_again_and_decides_and_counts_it_once() -> None:
+    decided: list[list[int]] = []
+
+    async def noted(records: Batch) -> list[ProducerRecord]:
+        decided.append([record.offset for record in records])
+        return await echo(records)
+
+    errors = (
+        KafkaTimeoutError(),
+        NotLeaderForPartitionError(),
+        NotEnoughReplicasError(),
+        KafkaConnectionError(),
+        UnknownTopicOrPartitionError(),  # that no broker tells of yet
+    )
+    for error in errors:
+        bench = Bench(outcomes={"1/3": [error]})
+        await bench.run(noted)
+        assert bench.journal == [f"{action} {value}" for action in ("send", "send", "ack") for value in WHOLE]
+        assert bench.sent[:3] == bench.sent[3:]
+        assert bench.counted == [(3, 3)]
+    assert decided == [[7, 3, 8]] * len(errors)
+
+
+async def test_a_bug_on_one_record_is_told_with_its_offset_and_leaves_those_before_acked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken_at_9(records: Batch) -> list[ProducerRecord]:
+        if any(record.offset == 9 for record in records):
+            raise ZeroDivisionError
+        return await echo(records)
+
+    bench = Bench([[consumed(7), consumed(3, 1), consumed(9), consumed(10)], [consumed(11)]])
+    with pytest.raises(ZeroDivisionError):
+        await bench.run(broken_at_9)
+    assert bench.journal == ["send 0/7", "ack 0/7", "send 1/3", "ack 1/3"]
+    assert "in 0 offsets 7-10, in 1 offset 3" in caplog.text
+    assert caplog.messages[-1].endswith(": in 0 offset 9")
+
+
+@pytest.mark.parametrize("failures", [[], [AWAY], [IndexBehindError(1, 0)]], ids=["whole", "away", "behind again"])
+async def test_an_index_that_is_behind_is_given_what_it_lost_first_and_from_its_beginning_after_a_failure(
+    failures: list[Exception],
+) -> None:
+    bench = Bench(recovery=index(failures=failures))
+    begun_anew = ["send lost 1"] * len(failures)
+    await bench.run(failing(IndexBehindError(1, 0)))
+    actions = [f"{action} {value}" for action in ("send", "ack") for value in WHOLE]
+    assert bench.journal == [*begun_anew, "send lost 1", "send lost 2", *actions]
+    assert bench.recovery is not None
+    assert bench.recovery.asked == [Lost(1, 0, 3)] * (1 + len(failures))
 
 
 @pytest.mark.parametrize(
     ("failure", "sent"),
     [
-        (IndexUnavailableError("away"), ["send 9", "send 9", "send 10"]),
-        (IndexLostError("emptied"), ["send 9", "send 9", "send 10"]),
-        (IndexBehindError(4, 5), ["send 9", "send 6", "send 7"]),
-        (IndexBehindError(4, 9), ["send 9", "send 9", "send 10"]),
+        (None, [9, 10]),
+        (AWAY, [9, 9, 10]),
+        (LOST, [9, 9, 10]),
+        (IndexBehindError(4, 5), [9, 6, 7]),
+        (IndexBehindError(4, 9), [9, 9, 10]),
+        (KafkaTimeoutError("no broker took the first part"), [9, 9, 10]),
     ],
 )
 async def test_nothing_that_silent_partitions_lost_is_forgotten_when_catching_up_fails(
-    failure: Exception, sent: list[str], monkeypatch: pytest.MonkeyPatch
+    failure: Exception | None, sent: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Halfway through, the index reports a later checkpoint, so it would report fewer losses."""
     monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
-    bench = Bench(recovery=Index([failure], silent=[Lost(4, 8, 11)]))
-    keeping = asyncio.create_task(bench.keep_whole())
-    await until(lambda: bench.health.caught_up >= 3)
-    keeping.cancel()
-    assert bench.journal == sent
+    of_broker = isinstance(failure, KafkaTimeoutError)
+    bench = Bench([], recovery=index(Lost(4, 8, 11), failures=[failure] if failure and not of_broker else []))
+    bench.outcomes = {"lost 9": [failure]} if of_broker else {}
+    async with bench.running():
+        await until(lambda: len(bench.journal) >= len(sent))
+        await turns()
+    assert bench.journal == [f"send lost {number}" for number in sent]
 
 
-async def test_events_of_silent_partitions_that_no_broker_took_are_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
-    bench = Bench(outcomes=[KafkaTimeoutError("away")], recovery=Index(silent=[Lost(4, 8, 11)]))
-    keeping = asyncio.create_task(bench.keep_whole())
-    await until(lambda: bench.health.caught_up >= 2)
-    keeping.cancel()
-    assert bench.journal == ["send 9", "send 9", "send 10"]
-
-
-async def test_an_index_that_is_behind_is_a_bug_where_none_is_asked() -> None:
-    async def behind(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        raise IndexBehindError(0, 5)
-
-    bench = Bench()
-    with pytest.raises(IndexBehindError):
-        await bench.run(behind)
-    assert bench.journal == []
-
-
-@pytest.mark.parametrize("error", [IndexUnavailableError("away"), IndexLostError("emptied"), KafkaTimeoutError("away")])
-async def test_an_outage_pauses_and_retries(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    bench = Bench()
+@pytest.mark.parametrize(
+    ("errors", "outage_seconds", "told"),
+    [
+        ([AWAY, AWAY], 900, ["outage: away", "outage over"]),
+        ([AWAY, AWAY], 0, ["outage: away", "outage over"]),  # a limit of zero waits for ever
+        ([LOST, LOST], 0.01, ["outage: run nearstream rebuild", "outage over"]),  # waited for without limit
+        ([AWAY, AWAY, LOST], 900, ["outage: away", "outage goes on: run nearstream rebuild", "outage over"]),
+        ([KafkaTimeoutError("away")], 900, ["outage: KafkaTimeoutError: away", "outage over"]),
+    ],
+)
+async def test_an_outage_pauses_and_retries(
+    errors: list[Exception], outage_seconds: float, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(outage_seconds=outage_seconds)
     with caplog.at_level(logging.WARNING):
-        await bench.run(failing(error, error))
-    assert bench.journal == ["send 7", "send 3", "send 8", "ack 0/7", "ack 1/3", "ack 0/8"]
-    assert [record.getMessage().split(":")[0].split(" after")[0] for record in caplog.records] == [
-        "outage",
-        "outage over",
-    ]
+        await bench.run(failing(*errors))
+    assert bench.journal == [f"{action} {value}" for action in ("send", "ack") for value in WHOLE]
+    assert [message.split(" after")[0] for message in caplog.messages] == told
 
 
 async def test_an_outage_beyond_its_limit_ends_the_worker_and_acks_nothing() -> None:
-    async def away(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        raise IndexUnavailableError("Redis at h:6379")
-
     bench = Bench(outage_seconds=0.01)
     with pytest.raises(OutageTooLongError, match=r"Redis at h:6379: away for 0\.01 s"):
-        await bench.run(away)
+        await bench.run(failing(*[IndexUnavailableError("Redis at h:6379")] * 99))
     assert bench.journal == []
 
 
-async def test_a_lost_index_is_waited_for_without_limit() -> None:
-    bench = Bench(outage_seconds=0.01)
-    await bench.run(failing(IndexLostError("emptied"), IndexLostError("emptied")))
-    assert len(bench.acknowledged) == 3
-
-
-async def test_an_outage_that_turns_into_another_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    away = IndexUnavailableError("away")
-    with caplog.at_level(logging.WARNING):
-        await Bench().run(failing(away, away, IndexLostError("run nearstream rebuild")))
-    assert [record.getMessage().split(" after")[0] for record in caplog.records] == [
-        "outage: away",
-        "outage goes on: run nearstream rebuild",
-        "outage over",
-    ]
-
-
-async def test_a_topic_that_no_broker_tells_of_is_waited_for() -> None:
-    bench = Bench(outcomes=[UnknownTopicOrPartitionError()])
-    await bench.run()
-    assert len(bench.acknowledged) == 3
-
-
-async def test_a_limit_of_zero_waits_for_ever() -> None:
-    bench = Bench(outage_seconds=0)
-    await bench.run(failing(IndexUnavailableError("away"), IndexUnavailableError("away")))
-    assert len(bench.acknowledged) == 3
-
-
-async def test_a_broker_that_confirms_nothing_is_an_outage(
+async def test_a_broker_that_confirms_nothing_is_an_outage_until_it_confirms_late(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0.01)
-    bench = Bench(outcomes=[True, None, True], outage_seconds=0.02)
+    silent = Bench(outcomes={"1/3": [None]}, outage_seconds=0.02)
     with pytest.raises(OutageTooLongError):
-        await bench.run()
-    assert bench.acknowledged == []
+        await silent.run()
+    assert silent.acknowledged == []
     assert "Kafka has not confirmed 1 records" in caplog.text
+    caplog.clear()
+    late = Bench(outcomes={"0/8": [None]})
+    async with late.running() as task:
+        await until(lambda: "not confirmed" in caplog.text)
+        assert late.acknowledged == []
+        late.confirm("0/8")
+        await task
+    assert late.acknowledged == WHOLE
+    assert len(late.sent) == 3
 
 
-async def test_a_broker_that_confirms_late_ends_the_outage(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_lanes_share_one_limit_of_dead_letters_and_halt_together_before_anything_is_sent(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(delivery, "UNCONFIRMED_SECONDS", 0.01)
-    bench = Bench(outcomes=[True, True, None])
-    running = asyncio.create_task(bench.run())
-    await until(lambda: "not confirmed" in caplog.text)
-    assert bench.acknowledged == []
-    bench.broker.waiting[0].set_result(None)
-    await running
-    assert len(bench.acknowledged) == 3
-    assert len(bench.broker.sent) == 3
+    """The good batch would begin the count anew, so it must not be sent either."""
 
+    async def decide(records: Batch) -> list[ProducerRecord]:
+        if records[0].offset == 9:
+            await until(lambda: bench.health.halted)
+            return await echo(records)
+        letters = [DeadLetter(each, Stage.DECODE, Reason.NOT_JSON, "an object expected") for each in records]
+        return [outgoing(letter, "dead", "w", Payload.FULL, 10_000) for letter in letters]
 
-async def test_a_batch_is_counted_once_when_it_is_delivered() -> None:
-    bench = Bench(outcomes=[KafkaTimeoutError()], batches=[[consumed(1), consumed(2)], [consumed(3)]])
-    await bench.run()
-    assert bench.counted == [(2, 2), (1, 1)]
-
-
-async def test_limits_trip_before_anything_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    async def refuse(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        return [outgoing(letter(record), "dead", "w", Payload.FULL, 10_000) for record in records]
-
-    bench = Bench(batches=[[consumed(1), consumed(2)], [consumed(3), consumed(4)]], limits=DeadLetterLimit(3, 0.0))
-    running = asyncio.create_task(bench.run(refuse))
-    await until(lambda: bench.health.halted)
-    assert bench.acknowledged == ["ack 0/1", "ack 0/2"]
-    assert len(bench.broker.sent) == 2
-    assert bench.health.halted == "4 dead letters in a row (limit 3); this batch: 2 not_json"
+    batches = [[consumed(9, 1)], [consumed(1), consumed(2)], [consumed(3), consumed(4)]]
+    bench = Bench(batches, lanes=2, limits=DeadLetterLimit(4, 0.0))
+    async with bench.running(decide):
+        await until(lambda: bench.health.halted)
+        await turns()
+        assert bench.acknowledged == ["0/1", "0/2"]
+        assert len(bench.sent) == 2
+    assert bench.health.halted == "4 dead letters in a row (limit 4); this batch: 2 not_json"
     assert "halted: dead-letter limit exceeded, consuming stopped until restart: 4 dead letters" in caplog.text
-    running.cancel()
 
 
-def letter(record: ConsumerRecord) -> DeadLetter:
-    return DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, "an object expected")
+async def test_a_batch_goes_on_while_another_one_waits_for_the_broker() -> None:
+    bench = Bench([[consumed(7)], [consumed(3, 1)], [consumed(4, 1)]], {"0/7": [None]}, lanes=2)
+    async with bench.running():
+        await until(lambda: len(bench.acknowledged) == 2)
+        assert bench.acknowledged == ["1/3", "1/4"]
+        bench.confirm("0/7")
+        await until(lambda: len(bench.acknowledged) == 3)
 
 
-async def test_a_result_is_sent_as_it_was_decided() -> None:
-    headers: Headers = [("a", b"1"), ("b", None), ("a", b"2")]
+@pytest.mark.parametrize("lanes", [1, 3])
+async def test_no_more_batches_are_in_work_than_there_are_lanes(lanes: int) -> None:
+    bench = Bench([[consumed(offset)] for offset in range(10)], lanes=lanes)
+    await bench.run()
+    assert len(bench.acknowledged) == 10
+    assert bench.most_in_work == lanes
 
-    async def two(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        return [ProducerRecord("out", None, b"", headers, 1_772_439_300_001), ProducerRecord("out", b"k", b"v", [])]
 
-    bench = Bench()
-    await bench.run(two)
-    assert bench.broker.sent == [
-        ("out", None, b"", None, 1_772_439_300.001, headers),
-        ("out", b"k", b"v", None, None, []),
+@pytest.mark.parametrize("is_stop", [False, True], ids=["a failure", "a stop"])
+async def test_a_failure_in_one_lane_or_a_stop_ends_all_and_acks_nothing_of_theirs(is_stop: bool) -> None:
+    bench = Bench([[consumed(7)], [consumed(3, 1)], [consumed(1, 2)]], {"0/7": [None]}, lanes=3)
+
+    async def decide(records: Batch) -> list[ProducerRecord]:
+        if records[0].offset == 3:
+            await until(lambda: bench.acknowledged == ["2/1"] and "0/7" in bench.unconfirmed and not is_stop)
+            raise ZeroDivisionError
+        return await echo(records)
+
+    async with bench.running(decide) as task:
+        if is_stop:
+            await until(lambda: bench.acknowledged == ["2/1"] and len(bench.health.in_work) == 2)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError if is_stop else ZeroDivisionError):
+            await task
+    assert bench.acknowledged == ["2/1"]
+    assert (bench.in_work, bench.health.in_work) == (0, frozenset())
+
+
+def behind_once(partitions: set[int], decided: list[int]) -> Decide:
+    """Return a step that finds the index behind at the first batch of each of these partitions."""
+
+    async def decide(records: Batch) -> list[ProducerRecord]:
+        partition = records[0].partition
+        decided.append(partition)
+        await asyncio.sleep(0)
+        if partition in partitions:
+            partitions.remove(partition)
+            raise IndexBehindError(partition, records[0].offset - 2)
+        return await echo(records)
+
+    return decide
+
+
+async def test_a_recovery_waits_for_all_lanes_and_they_wait_for_it() -> None:
+    recovery, decided = Index(), list[int]()
+    batches = [[consumed(7)], [consumed(3, 1)], [consumed(5, 2)]]
+    bench = Bench(batches, {"1/3": [None]}, lanes=2, recovery=recovery)
+    async with bench.running(behind_once({0}, decided)):
+        await until(lambda: "1/3" in bench.unconfirmed)
+        await turns()
+        assert recovery.asked == []
+        bench.confirm("1/3")
+        await until(lambda: recovery.asked)
+        await turns()
+        assert recovery.asked == [Lost(0, 5, 7)]
+        assert decided == [0, 1]
+        assert bench.acknowledged == ["1/3"]
+        recovery.may_go_on.set()
+        await until(lambda: len(bench.acknowledged) == 3)
+    assert bench.journal.index("send lost 7") < bench.journal.index("send 0/7")
+
+
+async def test_lanes_that_all_find_the_index_behind_recover_one_after_the_other() -> None:
+    recovery = index()
+    bench = Bench([[consumed(7)], [consumed(3, 1)], [consumed(5, 2)]], lanes=3, recovery=recovery)
+    await bench.run(behind_once({0, 1, 2}, []))
+    assert len(bench.acknowledged) == 3
+    assert sorted(recovery.asked) == [Lost(0, 5, 7), Lost(1, 1, 3), Lost(2, 3, 5)]
+    assert bench.health.caught_up == 6
+
+
+async def test_silent_partitions_are_restored_while_no_lane_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CHECK_SECONDS", 0.001)
+    recovery = index(Lost(4, 8, 11))
+    bench = Bench([[consumed(7)], [consumed(3, 1)]], {"0/7": [None], "1/3": [None]}, lanes=2, recovery=recovery)
+    bench.health.assigned = frozenset({("in", 4), ("other", 1)})
+    async with bench.running():
+        await until(lambda: len(bench.unconfirmed) == 2)
+        bench.confirm("0/7")
+        await until(lambda: bench.acknowledged)
+        await turns()
+        assert recovery.asked == []
+        bench.confirm("1/3")
+        await until(lambda: bench.health.caught_up >= 2)
+    assert bench.journal[2:] == ["ack 0/7", "ack 1/3", "send lost 9", "send lost 10"]
+
+
+async def test_lanes_take_turns_with_recoveries_without_starving_them() -> None:
+    lanes, order = Lanes(2), list[str]()
+
+    async def work(name: str, hold: Callable[[], Any]) -> None:
+        async with hold():
+            order.append(name)
+            await turns(5)
+
+    waits: list[Awaitable[None]] = [
+        work("batch", lanes.one),
+        work("recovery", lanes.all),
+        work("later batch", lanes.one),
+        work("recovery", lanes.all),
     ]
+    await asyncio.gather(*waits)
+    assert sorted(order) == ["batch", "later batch", "recovery", "recovery"]
+    assert order.index("recovery") < order.index("later batch")
 
 
 def test_pauses_double_up_to_five_seconds_each_a_fifth_shorter_or_longer() -> None:

@@ -4,10 +4,12 @@ The fault suite runs it on a real broker.
 """
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,29 +26,38 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline import faust_consumer
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer, Transport
 from nearstream.workers.worker.topology import create_app
+from tests.support.turns import turns, until
 
 GENERATION = 7
+Fetched = list[FetchedRecord[bytes, bytes]]
 
 
-def fetched(offset: int, partition: int = 0, topic: str = "in") -> FetchedRecord[bytes, bytes]:
+def fetched(offset: int, partition: int = 0) -> FetchedRecord[bytes, bytes]:
     """Return a record as aiokafka returns it."""
-    headers = (("a", b"1"), ("b", None), ("a", b"\xff"))
-    return FetchedRecord(topic, partition, offset, 1_772_439_300_001, 0, b"k", b"v", None, 1, 1, headers)
+    return FetchedRecord("in", partition, offset, 1_772_439_300_001, 0, b"k", b"v", None, 1, 1, ())
+
+
+async def nothing() -> None:
+    """Flush a producer without work."""
 
 
 @dataclass
 class Thread:
     """A substitute for the thread of aiokafka's client.
 
-    It returns each of `answers` once, then nothing.
+    A fetch returns the next of `answers`. Without any, it returns some records of one of the asked partitions, each of
+    which ends at its offset in `ends`.
     """
 
     thread_loop: asyncio.AbstractEventLoop
-    answers: list[list[FetchedRecord[bytes, bytes]]] = field(default_factory=list)
-    asked: list[tuple[set[TP], int]] = field(default_factory=list)
+    answers: list[Fetched] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    draw: Random = field(default_factory=lambda: Random(5))
+    positions: Counter[int] = field(default_factory=Counter)
+    asked: list[set[int]] = field(default_factory=list)
     committed: list[dict[TP, int]] = field(default_factory=list)
-    at_fetch: Any = None
-    at_commit: Callable[[], Awaitable[object]] = field(default_factory=lambda: nothing)
+    at_fetch: list[Callable[[], object]] = field(default_factory=list)  # what happens in each of the next fetches
+    at_commit: Callable[[], Awaitable[object]] = nothing
     sought: list[tuple[TopicPartition, int]] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
     assigned: set[TP] = field(default_factory=lambda: {TP("in", 0), TP("in", 1), TP("other", 0)})
@@ -72,18 +83,27 @@ class Thread:
 
     async def _fetch_records(
         self, _: object, partitions: set[TP], seconds: float, most: int
-    ) -> dict[TopicPartition, list[FetchedRecord[bytes, bytes]]]:
-        self.asked.append((partitions, most))
+    ) -> dict[TopicPartition, Fetched]:
+        self.asked.append({each.partition for each in partitions})
         await asyncio.sleep(0)
-        if self.at_fetch is not None:
-            self.at_fetch()
-        if not self.answers:
+        if self.at_fetch:
+            self.at_fetch.pop(0)()
+        found = self.answers.pop(0) if self.answers else await self._some(self.asked[-1] & self.ends.keys(), most)
+        if not found:
             await asyncio.sleep(seconds)
-            return {}
-        parts: dict[TopicPartition, list[FetchedRecord[bytes, bytes]]] = {}
-        for record in self.answers.pop(0):
+        parts: dict[TopicPartition, Fetched] = {}
+        for record in found:
             parts.setdefault(TopicPartition(record.topic, record.partition), []).append(record)
         return parts
+
+    async def _some(self, partitions: set[int], most: int) -> Fetched:
+        for part in self.draw.sample(sorted(partitions), len(partitions)):
+            start = self.positions[part]
+            end = self.positions[part] = min(start + self.draw.randint(1, most), self.ends[part])
+            await asyncio.sleep(0)
+            if start < end:
+                return [fetched(offset, part) for offset in range(start, end)]
+        return []
 
     async def commit(self, offsets: dict[TP, int]) -> bool:
         await self.at_commit()
@@ -95,32 +115,35 @@ class Thread:
 
 
 @pytest.fixture
-async def consumer() -> BatchConsumer:
+async def consumer(monkeypatch: pytest.MonkeyPatch) -> BatchConsumer:
     """Return a consumer with partitions of two topics that may fetch."""
+    monkeypatch.setattr(faust_consumer, "FETCH_SECONDS", 0.01)
     app = create_app(Settings(), Health(), None, None, None)
     assert isinstance(app.transport, Transport)
     made = app.consumer
     assert isinstance(made, BatchConsumer)
     app.producer.flush = nothing  # type: ignore[method-assign]
     made._thread = Thread(asyncio.get_running_loop())  # type: ignore[assignment]
-    made._set_active_tps({TP("in", 0), TP("in", 1), TP("other", 0)})
+    made._set_active_tps(made._thread.assigned)  # type: ignore[attr-defined]
     app.consumer_generation_id = GENERATION
     made._fetching.set()
     return made
 
 
-async def nothing() -> None:
-    """Flush a producer without work."""
+def thread(consumer: BatchConsumer, ends: dict[int, int] | None = None) -> Thread:
+    """Return the substitute for the client's thread, over partitions of `in` that end at these offsets."""
+    found: Thread = consumer._thread  # type: ignore[assignment]
+    if ends is not None:
+        found.ends, found.assigned = ends, {TP("in", part) for part in ends}
+        consumer._set_active_tps(found.assigned)
+    return found
 
 
-def thread(consumer: BatchConsumer) -> Thread:
-    return consumer._thread  # type: ignore[return-value]
-
-
-async def turns(count: int = 50) -> None:
-    """Let all ready tasks run, including calls from threads."""
-    for _ in range(count):
-        await asyncio.sleep(0)
+async def acknowledged(consumer: BatchConsumer, *records: FetchedRecord[bytes, bytes]) -> None:
+    """Let a batch of these records be done."""
+    thread(consumer).answers = [list(records)]
+    async with consumer.batch("in", 10) as batch:
+        consumer.acknowledge(batch)
 
 
 @asynccontextmanager
@@ -141,12 +164,7 @@ async def taking(consumer: BatchConsumer) -> AsyncIterator[asyncio.Future[list[C
 
 async def test_what_a_rebalance_overtakes_is_not_given_out(consumer: BatchConsumer) -> None:
     """The record was fetched for the earlier assignment and will be read again."""
-
-    def overtaken() -> None:
-        consumer.stop_flow()
-        thread(consumer).at_fetch = None
-
-    thread(consumer).at_fetch = overtaken
+    thread(consumer).at_fetch = [consumer.stop_flow]
     thread(consumer).answers = [[fetched(7)], [fetched(5)]]
     async with taking(consumer) as taken:
         await turns()
@@ -161,9 +179,8 @@ async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: B
     def overtaken() -> None:
         consumer.stop_flow()
         consumer.app.consumer_generation_id = GENERATION + 1
-        thread(consumer).at_fetch = None
 
-    thread(consumer).at_fetch = overtaken
+    thread(consumer).at_fetch = [overtaken]
     thread(consumer).answers = [[fetched(0), fetched(1), fetched(5, 1)]]
     async with taking(consumer) as taken:
         await turns()
@@ -173,54 +190,29 @@ async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: B
 
 async def test_what_was_fetched_for_another_generation_is_not_given_out(consumer: BatchConsumer) -> None:
     def overtaken() -> None:
-        loop.call_soon(setattr, consumer.app, "consumer_generation_id", GENERATION + 1)
-        thread(consumer).at_fetch = None
+        asyncio.get_running_loop().call_soon(setattr, consumer.app, "consumer_generation_id", GENERATION + 1)
 
-    loop = asyncio.get_running_loop()
-    thread(consumer).at_fetch = overtaken
+    thread(consumer).at_fetch = [overtaken]
     thread(consumer).answers = [[fetched(7)], [fetched(5)]]
     async with taking(consumer) as taken:
         assert [record.offset for record in await taken] == [5]
 
 
-async def test_a_rebalance_waits_for_the_batch_in_flight_then_commits_it(consumer: BatchConsumer) -> None:
-    thread(consumer).answers = [[fetched(7), fetched(3, 1), fetched(8)]]
-    async with consumer.batch("in", 10) as records:
-        waiting = asyncio.ensure_future(consumer.wait_empty())
-        await turns()
-        assert not waiting.done()
-        consumer.acknowledge(records)
-        await turns()
-        assert not waiting.done()
-    await waiting
-    assert thread(consumer).committed == [{TP("in", 0): 9, TP("in", 1): 4}]
-
-
-async def test_what_is_committed_is_not_committed_again(consumer: BatchConsumer) -> None:
-    thread(consumer).answers = [[fetched(7)], [fetched(8)]]
-    for _ in range(2):
-        async with consumer.batch("in", 10) as records:
-            consumer.acknowledge(records)
-        await consumer.commit()
-        await consumer.commit()
-    assert thread(consumer).committed == [{TP("in", 0): 8}, {TP("in", 0): 9}]
-
-
-async def test_what_is_no_longer_assigned_is_not_committed(consumer: BatchConsumer) -> None:
+async def test_what_is_committed_or_no_longer_assigned_is_not_committed_again(consumer: BatchConsumer) -> None:
     """An empty commit is an error in aiokafka, which would end the worker."""
-    thread(consumer).answers = [[fetched(7)]]
-    async with consumer.batch("in", 10) as records:
-        consumer.acknowledge(records)
+    for offset in (7, 8):
+        await acknowledged(consumer, fetched(offset))
+        assert await consumer.commit()
+        assert not await consumer.commit()
     thread(consumer).assigned = {TP("other", 0)}
+    await acknowledged(consumer, fetched(9))
     assert not await consumer.commit()
-    assert thread(consumer).committed == []
+    assert thread(consumer).committed == [{TP("in", 0): 8}, {TP("in", 0): 9}]
 
 
 async def test_a_rebalance_waits_for_the_commit_under_way(consumer: BatchConsumer) -> None:
     """If the commit has to be repeated, it may arrive after one of the next owner."""
-    thread(consumer).answers = [[fetched(7)]]
-    async with consumer.batch("in", 10) as records:
-        consumer.acknowledge(records)
+    await acknowledged(consumer, fetched(7))
     answered = asyncio.Event()
     thread(consumer).at_commit = answered.wait
     committing = asyncio.ensure_future(consumer.commit())
@@ -232,17 +224,12 @@ async def test_a_rebalance_waits_for_the_commit_under_way(consumer: BatchConsume
     assert thread(consumer).committed == [{TP("in", 0): 8}]
 
 
-async def test_a_batch_that_fails_commits_nothing_and_delays_no_stop(consumer: BatchConsumer) -> None:
-    thread(consumer).answers = [[fetched(7)]]
+async def test_a_batch_that_fails_commits_nothing_and_a_crash_waits_for_none(consumer: BatchConsumer) -> None:
+    thread(consumer).answers = [[fetched(7)], [fetched(8)]]
     with pytest.raises(ZeroDivisionError):
         async with consumer.batch("in", 10):
             raise ZeroDivisionError
     await consumer.wait_empty()
-    assert thread(consumer).committed == []
-
-
-async def test_a_crash_waits_for_no_batch(consumer: BatchConsumer) -> None:
-    thread(consumer).answers = [[fetched(7)]]
     async with consumer.batch("in", 10):
         waiting = asyncio.ensure_future(consumer.wait_empty())
         await turns()
@@ -266,9 +253,7 @@ async def test_a_rebalance_in_a_stop_lets_the_batch_in_flight_be_committed(consu
 
 
 async def test_what_was_acknowledged_is_forgotten_by_the_next_generation(consumer: BatchConsumer) -> None:
-    thread(consumer).answers = [[fetched(7)]]
-    async with consumer.batch("in", 10) as records:
-        consumer.acknowledge(records)
+    await acknowledged(consumer, fetched(7))
     consumer._on_partitions_assigned = lambda *_: nothing()  # type: ignore[method-assign]
     await consumer.on_partitions_assigned({TP("in", 0)}, GENERATION + 1)
     await consumer.commit()
@@ -289,47 +274,28 @@ async def test_a_stop_in_a_rebalance_is_no_crash(consumer: BatchConsumer) -> Non
     assert not consumer._fetching.is_set()
 
 
-async def test_a_group_that_cannot_be_left_is_left_without_a_goodbye(
+async def _cancelled_fetch() -> None:
+    fetch = asyncio.create_task(asyncio.sleep(60))
+    fetch.cancel()
+    await fetch
+
+
+async def _error() -> None:
+    raise KafkaError
+
+
+async def test_a_group_is_left_in_time_whatever_its_client_does(
     consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A join waits for other members, but the thread ends all the same."""
-
-    class Joining:
-        stop = asyncio.Event().wait
-
+    """A join waits for other members, and a fetch that is cancelled while the broker is away cancels its caller."""
     monkeypatch.setattr(faust_consumer, "LEAVE_SECONDS", 0.01)
-    leaving = consumer._new_consumer_thread()
-    leaving._consumer = Joining()
-    async with asyncio.timeout(60):
-        await leaving.on_thread_stop()
-    leaving.thread_loop.close()
-
-
-async def test_a_fetch_that_is_cancelled_while_the_broker_is_away_does_not_crash_the_stop(
-    consumer: BatchConsumer,
-) -> None:
-    class Fetching:
-        async def stop(self) -> None:
-            fetch = asyncio.create_task(asyncio.sleep(60))
-            fetch.cancel()
-            await fetch
-
-    leaving = consumer._new_consumer_thread()
-    leaving._consumer = Fetching()
-    await leaving.on_thread_stop()
-    leaving.thread_loop.close()
-
-
-async def test_an_error_while_leaving_is_raised(consumer: BatchConsumer) -> None:
-    class Failing:
-        async def stop(self) -> None:
-            raise KafkaError
-
-    leaving = consumer._new_consumer_thread()
-    leaving._consumer = Failing()
-    with pytest.raises(KafkaError):
-        await leaving.on_thread_stop()
-    leaving.thread_loop.close()
+    for stop, is_raised in ((asyncio.Event().wait, False), (_cancelled_fetch, False), (_error, True)):
+        leaving = consumer._new_consumer_thread()
+        leaving._consumer = SimpleNamespace(stop=stop)
+        async with asyncio.timeout(60):
+            (told,) = await asyncio.gather(leaving.on_thread_stop(), return_exceptions=True)
+        assert isinstance(told, KafkaError) is is_raised
+        leaving.thread_loop.close()
 
 
 async def test_a_thread_that_a_crash_has_ended_is_stopped_without_an_error(consumer: BatchConsumer) -> None:
@@ -337,6 +303,19 @@ async def test_a_thread_that_a_crash_has_ended_is_stopped_without_an_error(consu
     ended.thread_loop.close()
     ended._stopped_set()
     assert ended.should_stop
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_commit_that_meets_the_end_of_its_thread_is_given_up(consumer: BatchConsumer, is_closed: bool) -> None:
+    """A crash ends the thread, and the stop that follows commits once more."""
+    ended = consumer._new_consumer_thread()  # its loop never runs, so that nothing answers
+    if is_closed:
+        ended.thread_loop.close()
+    committing = asyncio.ensure_future(ended.commit({TP("in", 0): 8}))
+    ended.set_shutdown()
+    async with asyncio.timeout(60):
+        assert await committing is False
+    ended.thread_loop.close()
 
 
 @pytest.mark.parametrize("generation", [GENERATION, -1])
@@ -365,9 +344,7 @@ async def test_an_expelled_member_commits_nothing(consumer: BatchConsumer, gener
 
 async def test_an_error_of_the_group_is_raised(consumer: BatchConsumer) -> None:
     """Otherwise aiokafka would not rejoin, and the worker would keep another member's partitions."""
-    thread(consumer).answers = [[fetched(7)], [fetched(8)]]
-    async with consumer.batch("in", 10):
-        thread(consumer).errors = [KafkaError("error 15 on OffsetFetch")]
+    thread(consumer).errors = [KafkaError("error 15 on OffsetFetch")]
     with pytest.raises(KafkaError, match="error 15"):
         async with consumer.batch("in", 10):
             pass
@@ -377,22 +354,92 @@ async def test_the_broker_waits_for_quiet_partitions_only_briefly_while_others_a
     consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = []
-    thread(consumer).answers = [[fetched(5)], [fetched(6)], [fetched(7)]]
     for now in (100.0, 100.5, 102.0):
         monkeypatch.setattr(faust_consumer, "monotonic", partial(float, now))
-        async with consumer.batch("in", 10):
-            waits.append(thread(consumer)._fetch_max_wait_ms)
+        await acknowledged(consumer, fetched(5))
+        waits.append(thread(consumer)._fetch_max_wait_ms)
     assert waits == [faust_consumer.IDLE_WAIT_MS, faust_consumer.BUSY_WAIT_MS, faust_consumer.IDLE_WAIT_MS]
 
 
-@pytest.mark.parametrize("is_closed", [False, True])
-async def test_a_commit_that_meets_the_end_of_its_thread_is_given_up(consumer: BatchConsumer, is_closed: bool) -> None:
-    """A crash ends the thread, and the stop that follows commits once more."""
-    ended = consumer._new_consumer_thread()  # its loop never runs, so that nothing answers
-    if is_closed:
-        ended.thread_loop.close()
-    committing = asyncio.ensure_future(ended.commit({TP("in", 0): 8}))
-    ended.set_shutdown()
-    async with asyncio.timeout(60):
-        assert await committing is False
-    ended.thread_loop.close()
+async def _ended(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 6])
+async def test_batches_of_one_partition_follow_each_other(lanes: int, consumer: BatchConsumer) -> None:
+    ends = {0: 40, 1: 40, 2: 7, 3: 25}
+    thread(consumer, ends)
+    draw, in_work, seen = Random(lanes), set[int](), defaultdict[int, list[int]](list)
+    most = 0
+
+    async def lane() -> None:
+        nonlocal most
+        while True:
+            async with consumer.batch("in", 5) as records:
+                (partition,) = {each.partition for each in records}
+                assert partition not in in_work
+                in_work.add(partition)
+                most = max(most, len(in_work))
+                await turns(draw.randrange(30))
+                seen[partition] += [each.offset for each in records]
+                consumer.acknowledge(records)
+                in_work.remove(partition)
+
+    running = [asyncio.create_task(lane()) for _ in range(lanes)]
+    await until(lambda: sum(map(len, seen.values())) == sum(ends.values()) or any(task.done() for task in running))
+    await _ended(*running)
+    assert seen == {part: list(range(end)) for part, end in ends.items()}
+    assert (most > 1) == (lanes > 1)
+    await consumer.commit()
+    assert consumer._next_offsets == {}
+
+
+@pytest.mark.parametrize("has_other", [True, False], ids=["one is free", "all are in work"])
+async def test_no_partition_in_work_is_asked_for_until_its_release_wakes_the_next_batch(
+    has_other: bool, consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all are in work, nothing is asked of the client, and the wait does not last until its limit."""
+    if not has_other:
+        monkeypatch.setattr(faust_consumer, "FETCH_SECONDS", 3600.0)
+    client = thread(consumer, {0: 5, 1: 0} if has_other else {0: 5})
+    client.draw.randint = lambda *_: 3  # type: ignore[method-assign]
+    async with AsyncExitStack() as work, asyncio.timeout(60):
+        records = await work.enter_async_context(consumer.batch("in", 3))
+        assert [each.offset for each in records] == [0, 1, 2]
+        client.asked.clear()
+        async with taking(consumer) as taken:
+            if has_other:
+                await until(lambda: len(client.asked) >= 3)
+            await turns()
+            assert all(asked == {1} for asked in client.asked)
+            assert bool(client.asked) is has_other
+            await work.aclose()
+            assert [each.offset for each in await taken] == [3, 4]
+
+
+async def test_a_rebalance_waits_for_all_batches_then_commits_them(consumer: BatchConsumer) -> None:
+    client = thread(consumer, {0: 3, 1: 4})
+    client.draw.randint = lambda *_: 5  # type: ignore[method-assign]
+    finish = {part: asyncio.Event() for part in client.ends}
+
+    async def lane() -> None:
+        async with consumer.batch("in", 5) as records:
+            await finish[records[0].partition].wait()
+            consumer.acknowledge(records)
+
+    running = [asyncio.create_task(lane()) for _ in range(3)]
+    await until(lambda: sum(client.positions.values()) == 7 and consumer._in_flight == 2)
+    consumer.stop_flow()
+    waiting = asyncio.ensure_future(consumer.wait_empty())
+    finish[0].set()
+    await turns()
+    assert not waiting.done()
+    finish[1].set()
+    await waiting
+    assert client.committed == [{TP("in", 0): 3, TP("in", 1): 4}]
+    client.asked.clear()
+    await turns()
+    assert client.asked == []  # the third lane takes nothing during the rebalance
+    await _ended(*running)

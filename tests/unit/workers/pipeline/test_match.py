@@ -1,8 +1,10 @@
 """Matching of records of `signatures`."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,7 +31,8 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
-from nearstream.streams.store.store import Position, Shape, Store, local_store
+from nearstream.streams.store.part import Part
+from nearstream.streams.store.store import Call, Local, Position, Shape, Store, local_store
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import KEY, SCHEME, TIME, Emptied, Topic, matching, prose, record, signed
@@ -72,92 +75,59 @@ async def refusal(bad: ConsumerRecord) -> str:
     return (header(letter.headers, "nearstream-dead-reason") or b"").decode()
 
 
-@pytest.mark.parametrize("value", [b"", b"garbage", b"\xc1", b"\x80", b"{}", b"\x93\x01\x02\x03", b"\xdc\xff\xff"])
-async def test_b61_what_is_no_signature_is_a_dead_letter(value: bytes) -> None:
-    assert await refusal(record(value, key=b"news/x")) == "invalid_signature"
+WRONG_FIELDS: dict[str, list[Any]] = {
+    "sketch": [b"", b"\0" * 511],
+    "digest": [b"short"],
+    "raw_digest": [b"\0" * 17],
+    "ld": [b"\0\0\0"],
+    "gaps": [b"\x01"],
+    "rate": [3],
+    "anchors": [b"\0" * 7, b"\0" * 16],
+    "n_bytes": [-1, 0],
+    "characters": [0],
+    "words": [0],
+    "collection": ["NEWS"],
+    "id": ["a\nb"],
+    "labels": [{"Lang": "x"}],
+    "url": ["x" * 4097],
+    "degraded": [("y" * SIGNATURE_MAX_BYTES,)],
+    "observed_at_ms": [-1, to_milliseconds(TIME + timedelta(days=2)) + 1, 2**62, 2**63],
+}
 
 
-@pytest.mark.parametrize("cut", [1, 3, 40, 300, -1])
-async def test_b61_a_truncated_signature_is_a_dead_letter(cut: int) -> None:
-    assert await refusal(record(encode_signature(signed("x", prose(2)))[:cut], key=b"news/x")) == "invalid_signature"
-
-
-async def test_b61_a_signature_with_too_few_fields_is_a_dead_letter() -> None:
-    fields = msgspec.msgpack.decode(encode_signature(signed("x", prose(2))))
-    assert await refusal(record(msgspec.msgpack.encode(fields[:15]), key=b"news/x")) == "invalid_signature"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"sketch": b""},
-        {"sketch": b"\0" * 511},
-        {"digest": b"short"},
-        {"raw_digest": b"\0" * 17},
-        {"ld": b"\0\0\0"},
-        {"gaps": b"\x01"},
-        {"rate": 3},
-        {"anchors": b"\0" * 7},
-        {"anchors": b"\0" * 16},
-        {"n_bytes": -1},
-        {"n_bytes": 0},
-        {"characters": 0},
-        {"words": 0},
-        {"collection": "NEWS"},
-        {"id": "a\nb"},
-        {"labels": {"Lang": "x"}},
-        {"url": "x" * 4097},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-async def test_b61_wrong_lengths_and_fields_inside_are_a_dead_letter(change: dict[str, object]) -> None:
-    spoiled = msgspec.structs.replace(signed("x", prose(2)), **change)
-    assert await refusal(record(spoiled)) == "invalid_signature"
-
-
-async def test_b62_a_value_over_128_kib_is_a_dead_letter() -> None:
-    huge = msgspec.structs.replace(signed("x", prose(2)), degraded=("y" * SIGNATURE_MAX_BYTES,))
-    assert await refusal(record(huge)) == "invalid_signature"
-
-
-async def test_b63_a_signature_of_another_scheme_or_key_is_a_dead_letter() -> None:
-    elsewhere = HashKey.from_secret(b"another secret of at least 32 bytes")
+def unreadable() -> Iterable[tuple[str, ConsumerRecord]]:
+    """Yield records that are no signature of our scheme under its key, each with the reason of its dead letter."""
+    good = signed("x", prose(2))
+    value = encode_signature(good)
+    other_key = HashKey.from_secret(b"another secret of at least 32 bytes")
     document = Document(id="x", text=prose(2), observed_at=TIME)
-    for key, label in ((elsewhere, "fine"), (KEY, "compact")):
-        assert await refusal(record(Signer(preset(label, key), key).sign(document))) == "other_scheme"
+    too_few_fields = msgspec.msgpack.encode(msgspec.msgpack.decode(value)[:15])
+    for wrong in (b"", b"garbage", b"\xc1", b"{}", b"\xdc\xff\xff", value[:1], value[:300], value[:-1], too_few_fields):
+        yield "invalid_signature", record(wrong, key=b"news/x")
+    for field, values in WRONG_FIELDS.items():
+        for wrong in values:
+            yield "invalid_signature", record(msgspec.structs.replace(good, **{field: wrong}))
+    no_calendar_holds = msgspec.structs.replace(good, observed_at_ms=2**61)
+    yield "invalid_signature", record(no_calendar_holds)._replace(timestamp_ms=2**62)
+    for key, label in ((other_key, "fine"), (KEY, "compact")):
+        yield "other_scheme", record(Signer(preset(label, key), key).sign(document))
+    for of_other in (b"news/y", b"mail/x", b"x", b"", b"\xff", None):
+        yield "invalid_signature", record(value)._replace(key=of_other)
 
 
-@pytest.mark.parametrize("key", [b"news/y", b"mail/x", b"x", b"", b"\xff", None])
-async def test_b64_a_record_under_the_key_of_another_document_is_a_dead_letter(key: bytes | None) -> None:
-    value = encode_signature(signed("x", prose(2)))
-    assert await refusal(record(value, key=key)) == "invalid_signature"
-
-
-@pytest.mark.parametrize("observed_at_ms", [-1, to_milliseconds(TIME + timedelta(days=2)) + 1, 2**62, 2**63])
-async def test_b65_a_time_out_of_bounds_is_a_dead_letter(observed_at_ms: int) -> None:
-    dated = msgspec.structs.replace(signed("x", prose(2)), observed_at_ms=observed_at_ms)
-    assert await refusal(record(dated)) == "invalid_signature"
-
-
-async def test_b65_a_record_from_the_far_future_cannot_carry_a_time_that_no_calendar_holds() -> None:
-    dated = msgspec.structs.replace(signed("x", prose(2)), observed_at_ms=2**61)
-    assert await refusal(record(dated)._replace(timestamp_ms=2**62)) == "invalid_signature"
-
-
-async def test_an_exact_duplicate_goes_to_its_topic_under_the_key_of_the_newer() -> None:
-    (sent,) = await decided(signed("a", prose(1)), signed("b", prose(1).upper(), 5))
-    said = event(sent)
-    assert isinstance(said, ExactDuplicate)
-    assert (sent.topic, sent.key, sent.timestamp_ms) == ("p.nearstream.near-duplicates.v1", b"news/b", None)
-    assert (said.newer.id, said.older.id) == ("b", "a")
-    assert said.newer.offset == 5
+async def test_b61_b62_b63_b64_b65_what_is_no_signature_of_its_key_and_scheme_is_a_dead_letter() -> None:
+    for reason, bad in unreadable():
+        assert await refusal(bad) == reason, bad
 
 
 async def test_the_newer_one_is_so_by_its_time_whichever_came_first() -> None:
-    (sent,) = await decided(signed("b", prose(1), 5), signed("a", prose(1)))
-    said = event(sent)
-    assert isinstance(said, ExactDuplicate)
-    assert (sent.key, said.newer.id) == (b"news/b", "b")
+    first, second = signed("a", prose(1)), signed("b", prose(1).upper(), 5)
+    for arrived in ((first, second), (second, first)):
+        (sent,) = await decided(*arrived)
+        said = event(sent)
+        assert isinstance(said, ExactDuplicate)
+        assert (sent.topic, sent.key, sent.timestamp_ms) == ("p.nearstream.near-duplicates.v1", b"news/b", None)
+        assert (said.newer.id, said.older.id, said.newer.offset) == ("b", "a", 5)
 
 
 async def test_every_relation_goes_to_the_topic_that_the_table_says() -> None:
@@ -189,14 +159,11 @@ async def test_an_event_carries_the_headers_of_cloudevents_and_the_trace() -> No
     assert "x" not in headers
 
 
-async def test_an_unrelated_document_makes_no_event() -> None:
-    assert await decided(signed("a", prose(1)), signed("b", prose(2), 5)) == []
-
-
-async def test_equal_ids_and_texts_in_two_collections_do_not_meet() -> None:
+async def test_unrelated_documents_and_equal_ones_of_two_collections_make_no_event() -> None:
     ours = signed("a", prose(1))
     theirs = msgspec.structs.replace(ours, collection="mail", observed_at_ms=ours.observed_at_ms + 1)
-    assert await decided(ours, theirs) == []
+    for other in (signed("b", prose(2), 5), theirs):
+        assert await decided(ours, other) == []
 
 
 async def test_a_removal_retracts_on_every_event_topic_and_no_later_event_names_the_document() -> None:
@@ -227,33 +194,14 @@ async def test_a_document_removed_in_the_batch_that_brought_it_is_named_as_in_sm
     assert [sent.value for one in records for sent in await job.decide([one])] == [sent.value for sent in told]
 
 
-async def test_the_same_removal_delivered_twice_is_one_retraction() -> None:
-    job = matching()
-    removal = record(None, 1, b"news/a")
-    await job.decide([record(signed("a", prose(1)))])
-    first, second = await job.decide([removal]), await job.decide([removal])
-    assert [sent.value for sent in first] == [sent.value for sent in second]
-    assert len(ids(first)) == 1
-
-
-@pytest.mark.parametrize("key", [b"news/unknown", b"", None])
-async def test_the_removal_of_an_unknown_document_says_nothing(key: bytes | None) -> None:
-    assert await matching().decide([record(None, key=key)]) == []
-
-
-async def test_a_removal_without_a_readable_key_is_a_dead_letter() -> None:
-    (letter,) = await matching().decide([record(None, key=b"\xff")])
-    assert letter.topic == "p.nearstream.dead-letters.v1"
-    assert letter.value == b""
-
-
-@pytest.mark.parametrize("timestamp_ms", [-1, 253_402_300_800_000])
-async def test_a_removal_at_a_time_that_no_calendar_holds_is_a_dead_letter(timestamp_ms: int) -> None:
-    job = matching()
-    await job.decide([record(signed("x", prose(1)))])
-    removal = record(None, 1, key=b"news/x")._replace(timestamp_ms=timestamp_ms)
-    (letter,) = await job.decide([removal])
-    assert header(letter.headers, "nearstream-dead-reason") == b"invalid_signature"
+async def test_a_removal_of_nothing_says_nothing_and_one_that_cannot_be_read_is_a_dead_letter() -> None:
+    for key in (b"news/unknown", b"", None):
+        assert await matching().decide([record(None, key=key)]) == []
+    known = record(signed("x", prose(1)))
+    for at_ms, key in ((known.timestamp_ms, b"\xff"), (-1, b"news/x"), (253_402_300_800_000, b"news/x")):
+        (letter,) = await matching().decide([known, record(None, 1, key)._replace(timestamp_ms=at_ms)])
+        assert (letter.topic, letter.value) == ("p.nearstream.dead-letters.v1", b"")
+        assert header(letter.headers, "nearstream-dead-reason") == b"invalid_signature"
 
 
 def family(count: int) -> list[ConsumerRecord]:
@@ -287,24 +235,28 @@ async def caught_up(job: Matching, records: list[ConsumerRecord]) -> list[Produc
         return [sent for part in parts for sent in part] + await job.decide(records)
 
 
-async def test_an_index_that_lost_its_newest_writes_is_given_them_again_with_their_events() -> None:
+async def test_only_what_the_index_lost_is_read_again_and_told_with_the_same_bytes() -> None:
     records = family(6)
+    records[3] = record(b"garbage", 3, b"news/x")
     whole = await matching().decide(records)
-    topic = Topic(records, committed_offset=5)
-    told = await caught_up(matching(topic), records[5:])
-    assert topic.reads == [(0, 0, 5)]
-    assert ids(told) == ids(whole)
-    assert [sent.value for sent in told] == [sent.value for sent in whole]
+    assert sum("dead" in sent.topic for sent in whole) == 1
+    for known in (-1, 1):
+        store = local_store()
+        early = await matching(store=store).decide(records[: known + 1])
+        topic = Topic(records, committed_offset=5, known={} if known < 0 else {0: known})
+        told = [*early, *await caught_up(matching(topic, store), records[5:])]
+        assert topic.reads == [(0, known + 1, 5)]
+        assert {(sent.topic, sent.key, sent.value) for sent in told} == {
+            (sent.topic, sent.key, sent.value) for sent in whole
+        }
 
 
-async def test_only_what_the_index_misses_is_read_again() -> None:
-    records = family(6)
-    store = local_store()
-    early = await matching(store=store).decide(records[:2])
-    topic = Topic(records, committed_offset=5, known={0: 1})
-    told = await caught_up(matching(topic, store), records[5:])
-    assert topic.reads == [(0, 2, 5)]
-    assert ids(early) | ids(told) == ids(await matching().decide(records))
+async def test_the_removal_of_a_document_in_the_gap_is_caught_up() -> None:
+    records = [*family(2), record(None, 2, b"news/d0"), record(signed("d3", prose(1), 3), 3)]
+    told = await caught_up(matching(Topic(records, committed_offset=3)), records[3:])
+    named = [said for said in map(event, told) if isinstance(said, ExactDuplicate)]
+    assert [(said.newer.id, said.older.id) for said in named] == [("d1", "d0"), ("d3", "d1")]
+    assert sum(isinstance(event(sent), Retraction) for sent in told) == len(EVENT_TOPICS)
 
 
 async def test_a_loss_in_the_middle_of_the_run_is_caught_up_too() -> None:
@@ -322,25 +274,6 @@ async def test_a_long_gap_is_caught_up_whole() -> None:
     told = await caught_up(matching(Topic(texts, committed_offset=80)), texts[80:])
     assert ids(told) == ids(await matching().decide(texts))
     assert len(told) >= 40
-
-
-async def test_bad_records_in_the_gap_become_the_same_letters_again() -> None:
-    records = family(4)
-    records[1] = record(b"garbage", 1, b"news/x")
-    before = await matching().decide(records)
-    after = await caught_up(matching(Topic(records, committed_offset=3)), records[3:])
-    letters = [[sent for sent in told if "dead" in sent.topic] for told in (before, after)]
-    assert len(letters[0]) == 1
-    assert letters[0] == letters[1]
-
-
-async def test_the_removal_of_a_document_in_the_gap_is_caught_up() -> None:
-    records = [*family(2), record(None, 2, b"news/d0"), record(signed("d3", prose(1), 3), 3)]
-    told = await caught_up(matching(Topic(records, committed_offset=3)), records[3:])
-    named = [said for said in map(event, told) if isinstance(said, ExactDuplicate)]
-    assert {(said.newer.id, said.older.id) for said in named} >= {("d3", "d1")}
-    assert ("d3", "d0") not in {(said.newer.id, said.older.id) for said in named}
-    assert sum(isinstance(event(sent), Retraction) for sent in told) == len(EVENT_TOPICS)
 
 
 async def test_what_silent_partitions_lost_is_found_and_told_again() -> None:
@@ -362,12 +295,8 @@ async def test_what_silent_partitions_lost_is_found_and_told_again() -> None:
     assert await job.lost([0]) == []
 
 
-async def test_what_another_worker_acknowledged_counts_as_admitted() -> None:
-    job = matching(Topic(committed_offset=4))
-    assert await job.lost([0, 3]) == [Lost(0, -1, 4), Lost(3, -1, 4)]
-
-
-async def test_a_partition_that_was_never_read_lost_nothing() -> None:
+async def test_what_another_worker_acknowledged_counts_as_admitted_and_a_partition_never_read_lost_nothing() -> None:
+    assert await matching(Topic(committed_offset=4)).lost([0, 3]) == [Lost(0, -1, 4), Lost(3, -1, 4)]
     assert await matching(Topic(committed_offset=-1)).lost([0, 1]) == []
 
 
@@ -440,3 +369,35 @@ async def test_a_gap_that_a_rebalance_overtakes_is_caught_up_without_another_gap
     slot.empty()
     with pytest.raises(IndexBehindError):
         await anext(parts)
+
+
+class Slow(Local):
+    """Slots that answer the calls of one partition only when told to."""
+
+    def __init__(self, partition: int) -> None:
+        super().__init__([Part(IndexLimits())])
+        self.partition, self.go_on, self.asked = partition, asyncio.Event(), asyncio.Event()
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        if any(call.partition == self.partition for call in calls):
+            self.asked.set()
+            await self.go_on.wait()
+        return await super().all(calls)
+
+
+async def test_a_batch_that_ends_late_does_not_set_back_the_positions_of_other_partitions() -> None:
+    """Otherwise a loss of what was done meanwhile would go unnoticed."""
+    slots, topic = Slow(1), Topic()
+    job = matching(topic, Store(slots, Shape(1, 2), IndexLimits()))
+    mine = [record(signed(f"a{number}", prose(number), number), number) for number in range(4)]
+    theirs = record(signed("b", prose(9)), 0)._replace(partition=1)
+    await job.decide(mine[:1])
+    late = asyncio.create_task(job.decide([theirs]))
+    await slots.asked.wait()
+    await job.decide(mine[1:3])
+    slots.go_on.set()
+    await late
+    await job.decide(mine[3:])
+    assert topic.covered == [(0, 0), (0, 2), (1, 0), (0, 3)]
+    topic.known[0] = 2
+    assert await job.lost([0, 1]) == [Lost(0, 2, 4)]

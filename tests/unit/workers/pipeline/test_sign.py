@@ -1,10 +1,8 @@
 """Signing of records of `documents`."""
 
-import asyncio
 import json
 import unicodedata
 from dataclasses import replace
-from time import thread_time
 
 import pytest
 
@@ -12,7 +10,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, Headers, Produce
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_signature
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.pipeline import sign, step
+from nearstream.workers.pipeline import sign
 from tests.support.signing import KEY, SCHEME, TIMESTAMP_MS, record, signer
 
 TEXT = "Water levels at the old bridge rose overnight and stood at three metres forty in the morning. " * 3
@@ -51,33 +49,20 @@ async def test_a_document_becomes_its_signature_under_its_document_key() -> None
     assert made.origin == Origin("nearstream.documents.v1", 2, 4410, TIMESTAMP_MS)
     assert made.observed_at_ms == TIMESTAMP_MS
     assert made.n_bytes > 0
-
-
-async def test_a_signature_holds_no_text() -> None:
-    (sent,) = await decided(record(document()))
-    assert sent.value is not None
+    assert sent.timestamp_ms == TIMESTAMP_MS
     assert not any(word.encode() in sent.value for word in ("Water", "water", "bridge", "metres", "morning"))
-
-
-async def test_the_timestamp_of_a_document_is_kept() -> None:
-    removed = record(None, key=b"p-0312")._replace(timestamp_ms=5)
-    assert [sent.timestamp_ms for sent in await decided(record(document()), removed)] == [TIMESTAMP_MS, 5]
 
 
 async def test_a_removal_is_passed_on_as_null_with_its_origin() -> None:
     named: Headers = [("nearstream-id", b"p-0312"), ("nearstream-collection", b"news")]
-    (sent,) = await decided(record(None, named, b"https://a.example/x"))
-    assert sent == ProducerRecord("p.nearstream.signatures.v1", b"news/p-0312", None, [ORIGIN], TIMESTAMP_MS)
+    (sent,) = await decided(record(None, named, b"https://a.example/x")._replace(timestamp_ms=5))
+    assert sent == ProducerRecord("p.nearstream.signatures.v1", b"news/p-0312", None, [ORIGIN], 5)
 
 
-async def test_a_document_and_its_removal_have_one_key() -> None:
-    sent, removed = await decided(record(b'{"text":"some text"}', key=b"k"), record(None, key=b"k"))
-    assert sent.key == removed.key == b"default/k"
-
-
-async def test_a_trace_is_passed_on() -> None:
+async def test_a_document_and_its_removal_have_one_key_and_pass_their_trace_on() -> None:
     trace: Headers = [("traceparent", b"00-1"), ("x", b"y"), ("traceparent", b"00-2")]
-    sent, removed = await decided(record(document(), trace), record(None, trace, b"k"))
+    sent, removed = await decided(record(b'{"text":"some text"}', trace, b"k"), record(None, trace, b"k"))
+    assert sent.key == removed.key == b"default/k"
     assert sent.headers == [("content-type", b"application/msgpack"), ("traceparent", b"00-2")]
     assert removed.headers == [ORIGIN, ("traceparent", b"00-2")]
 
@@ -91,19 +76,6 @@ async def test_what_cannot_be_read_becomes_a_dead_letter() -> None:
     assert header(sent.headers, "x") == b"y"
 
 
-async def test_a_bad_record_delays_no_neighbour() -> None:
-    values = [document("a"), b"{broken", document("b"), b"", document("c")]
-    sent = await decided(*[record(value, offset=offset) for offset, value in enumerate(values)])
-    assert [each.topic.split(".")[2] for each in sent] == [
-        "signatures",
-        "dead-letters",
-        "signatures",
-        "dead-letters",
-        "signatures",
-    ]
-    assert [each.key for each in sent] == [b"news/a", None, b"news/b", None, b"news/c"]
-
-
 async def test_a_private_record_leaves_no_bytes() -> None:
     (sent,) = await decided(record(b"{planted", [("nearstream-private", b"1"), ("x", b"planted")], b"planted"))
     assert sent.value == b""
@@ -111,43 +83,33 @@ async def test_a_private_record_leaves_no_bytes() -> None:
     assert b"planted" not in repr(sent).encode()
 
 
-async def test_a_redelivery_says_the_same_bytes() -> None:
-    records = [record(document()), record(b"{broken"), record(None, key=b"k")]
-    assert await decided(*records) == await decided(*records)
-
-
 @pytest.mark.parametrize("text", ["", " \n\t", "\u200b\u00ad"])
 async def test_b34_an_empty_text_makes_nothing(text: str) -> None:
     assert await decided(record(document(text=text))) == []
+    assert await decided(record(f"<script>no</script>{text}".encode(), [("content-type", b"text/html")])) == []
 
 
-async def test_b34_a_short_text_is_signed() -> None:
-    assert (await signature(document(text="one word"))).n_bytes == 8
-
-
-async def test_b18_control_characters_in_the_text_are_signed() -> None:
-    assert (await signature(document(text=f"\0\x1b[31m {TEXT}"))).n_bytes > 0
-
-
-async def test_b35_a_mebibyte_of_one_character_is_signed_within_its_bounds() -> None:
-    made = await signature(document(text="v" * 1024 * 1024))
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("one word", {"n_bytes": 8}),
+        (f"\0\x1b[31m {TEXT}", {"spaceless": False}),
+        ("v" * 1024 * 1024, {"n_bytes": 1024 * 1024}),
+        ("日本語のテキスト、" * 20, {"spaceless": True}),
+    ],
+    ids=["short", "control characters", "one character", "no spaces"],
+)
+async def test_b18_b34_b35_b36_a_strange_text_is_signed_within_its_bounds(text: str, fields: dict[str, object]) -> None:
+    made = await signature(document(text=text))
     SCHEME.check(made)
-    assert made.n_bytes == 1024 * 1024
+    assert {name: getattr(made, name) for name in fields} == fields
 
 
-async def test_b36_a_text_without_spaces_is_signed() -> None:
-    assert (await signature(document(text="日本語のテキスト、" * 20))).spaceless
-
-
-async def test_b37_zero_width_and_direction_marks_between_words_change_nothing() -> None:
+async def test_b37_b38_invisible_marks_and_compositions_change_nothing() -> None:
     marked = "\u202b" + TEXT.replace(" ", " \u200b\u200f").replace(".", "\u2060.\ufeff")
-    assert (await signature(document(text=marked))).digest == (await signature(document())).digest
-
-
-async def test_b38_composed_and_decomposed_texts_are_equal() -> None:
-    text = "Brücken über große Flüsse " * 5
-    digests = {(await signature(document(text=unicodedata.normalize(form, text)))).digest for form in ("NFC", "NFD")}
-    assert len(digests) == 1
+    composed, decomposed = (unicodedata.normalize(form, "Brücken über große Flüsse " * 5) for form in ("NFC", "NFD"))
+    for one, other in ((marked, TEXT), (composed, decomposed)):
+        assert (await signature(document(text=one))).digest == (await signature(document(text=other))).digest
 
 
 async def test_b39_a_text_over_a_mebibyte_is_a_dead_letter() -> None:
@@ -156,56 +118,11 @@ async def test_b39_a_text_over_a_mebibyte_is_a_dead_letter() -> None:
 
 
 async def test_b44_a_replaced_charset_is_told_by_the_signature() -> None:
-    made = await signature(
-        "Größe und Maß der Brücke ".encode() * 3 + b"\xff", [("content-type", b"text/plain"), ("nearstream-id", b"a")]
-    )
+    value = "Größe und Maß der Brücke ".encode() * 3 + b"\xff"
+    made = await signature(value, [("content-type", b"text/plain"), ("nearstream-id", b"a")])
     assert made.degraded == ("charset_replaced",)
-    assert (await signature(document())).degraded == ()
-
-
-async def test_a_lone_surrogate_from_a_strange_charset_is_signed() -> None:
-    made = await signature(b"a +2AA- b", [("content-type", b"text/plain; charset=utf-7")])
-    assert made.n_bytes > 0
-
-
-async def test_signing_yields_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step, "YIELD_SECONDS", 0.0)
-    seen = 0
-
-    async def count() -> None:
-        nonlocal seen
-        while True:
-            seen += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count())
-    await decided(*[record(document(str(number))) for number in range(10)])
-    counting.cancel()
-    assert seen >= 9
-
-
-async def test_a_batch_of_large_texts_holds_the_loop_no_longer_than_one_of_them() -> None:
-    async def longest(texts: int) -> float:
-        """Return the most CPU time of this thread between two turns of the loop, in seconds."""
-        longest = 0.0
-        records = [record(document(text=TEXT * 2_000), offset=offset) for offset in range(texts)]
-
-        async def watch() -> None:
-            nonlocal longest
-            while True:
-                before = thread_time()
-                await asyncio.sleep(0)
-                longest = max(longest, thread_time() - before)
-
-        watching = asyncio.create_task(watch())
-        await asyncio.sleep(0)
-        await decided(*records)
-        await asyncio.sleep(0)
-        watching.cancel()
-        return longest
-
-    alone, among_many = [min([await longest(texts) for _ in range(3)]) for texts in (1, 64)]
-    assert among_many < 4 * max(alone, step.YIELD_SECONDS)  # 64 texts at once would take 64 times as long
+    lone_surrogate = await signature(b"a +2AA- b", [("content-type", b"text/plain; charset=utf-7")])
+    assert lone_surrogate.n_bytes > 0
 
 
 async def test_a_text_that_grows_too_large_leaves_those_signed_beside_it_as_they_are() -> None:
@@ -237,22 +154,14 @@ async def test_a_page_is_signed_as_its_text() -> None:
         assert made.degraded == ()
 
 
-async def test_pages_keep_their_place_in_a_batch() -> None:
+async def test_a_batch_of_pages_is_signed_in_groups_of_bounded_size_and_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bomb = document("b", text=None, html="<div>" * 5_000 + TEXT)
     values = [document("a"), bomb, b"{broken", document("c", text=None, html=f"<p>{TEXT}"), document("d")]
-    sent = await decided(*[record(value, offset=offset) for offset, value in enumerate(values)])
-    assert [each.key for each in sent] == [b"news/a", b"news/b", None, b"news/c", b"news/d"]
-    assert decode_signature(sent[1].value or b"").degraded == ("extraction_fallback",)
-
-
-async def test_a_batch_is_signed_in_groups_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = [document(str(number), text=None, html=f"<p>{TEXT}") for number in range(7)]
     records = [record(value, offset=offset) for offset, value in enumerate(values)]
     at_once = await decided(*records)
-    monkeypatch.setattr(sign, "GROUP_BYTES", 2 * len(TEXT))
+    assert [each.key for each in at_once] == [b"news/a", b"news/b", None, b"news/c", b"news/d"]
+    assert decode_signature(at_once[1].value or b"").degraded == ("extraction_fallback",)
+    monkeypatch.setattr(sign, "GROUP_BYTES", len(TEXT))
     assert await decided(*records) == at_once
-    assert len(at_once) == 7
-
-
-async def test_a_page_without_words_makes_nothing() -> None:
-    assert await decided(record(b"<script>no</script>", [("content-type", b"text/html")])) == []
