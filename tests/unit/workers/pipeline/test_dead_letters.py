@@ -26,6 +26,7 @@ from nearstream.workers.pipeline.dead_letters import (
     DeadLetterWriter,
     decide_apart,
 )
+from nearstream.workers.pipeline.step import Decide
 from tests.support.matching import Topic, matching, prose, record, signed
 
 
@@ -67,29 +68,27 @@ async def test_a_batch_that_is_tried_again_is_told_once(caplog: pytest.LogCaptur
     assert len(caplog.messages) == len(Reason)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [ValueError("planted"), OverflowError(), KeyError("planted"), struct.error(), RecursionError(), UnicodeError()],
-    ids=lambda error: type(error).__name__,
-)
-async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter(error: Exception) -> None:
-    async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        if any(each.offset == 5 for each in records):
-            raise error
-        return [ProducerRecord("out", str(each.offset).encode(), b"", []) for each in records]
-
+async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter() -> None:
     async def refuse(refused: ConsumerRecord, failed: BaseException) -> ProducerRecord:
         return DeadLetterWriter("dead", "nearstream/0 sign", Payload.HASH).unprocessable(refused, Stage.SIGN, failed)
 
-    sent = await decide_apart([about(offset).record for offset in range(8)], decide, refuse)
-    assert [each.key for each in sent if each.topic == "out"] == [
-        str(offset).encode() for offset in range(8) if offset != 5
-    ]
-    (letter,) = (each for each in sent if each.topic == "dead")
-    assert ("nearstream-dead-offset", b"5") in letter.headers
-    detail = header(letter.headers, DETAIL_HEADER) or b""
-    assert type(error).__name__.encode() in detail
-    assert b"planted" not in detail
+    def failing(error: Exception) -> Decide:
+        async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+            if any(each.offset == 5 for each in records):
+                raise error
+            return [ProducerRecord("out", str(each.offset).encode(), b"", []) for each in records]
+
+        return decide
+
+    given = [ValueError("planted"), OverflowError(), KeyError("planted"), struct.error(), RecursionError()]
+    for error in [*given, UnicodeError()]:
+        sent = await decide_apart([about(offset).record for offset in range(8)], failing(error), refuse)
+        assert [each.key for each in sent if each.topic == "out"] == [b"0", b"1", b"2", b"3", b"4", b"6", b"7"]
+        (letter,) = (each for each in sent if each.topic == "dead")
+        assert ("nearstream-dead-offset", b"5") in letter.headers
+        detail = header(letter.headers, DETAIL_HEADER) or b""
+        assert type(error).__name__.encode() in detail
+        assert b"planted" not in detail
 
 
 async def test_an_error_that_is_none_of_data_is_raised() -> None:
@@ -131,39 +130,33 @@ def _batch(refused: list[bool], start: int = 0) -> tuple[list[ConsumerRecord], l
     return records, sent
 
 
-def test_so_many_in_a_row_are_one_too_many() -> None:
-    refusals = DeadLetterWindow(DeadLetterLimit(5, 0.0))
-    assert not refusals.exceeded_limit(*_batch([True] * 4))
-    assert "5 dead letters in a row (limit 5); this batch: 1 not_json" in refusals.exceeded_limit(*_batch([True], 4))
+HALF = [True, False] * (MIN_WINDOW_RECORDS // 2)
 
 
-def test_one_good_record_ends_a_row() -> None:
-    refusals = DeadLetterWindow(DeadLetterLimit(5, 0.0))
-    for start in range(0, 100, 10):
-        assert not refusals.exceeded_limit(*_batch([True, True, True, True, False] * 2, start))
-
-
-def test_a_row_inside_a_batch_counts() -> None:
-    assert DeadLetterWindow(DeadLetterLimit(3, 0.0)).exceeded_limit(*_batch([False, True, True, True, False]))
-
-
-def test_the_share_is_judged_when_enough_was_seen() -> None:
-    refusals = DeadLetterWindow(DeadLetterLimit(0, 0.2))
-    early = [True, False] * (MIN_WINDOW_RECORDS // 2)
-    assert not refusals.exceeded_limit(*_batch(early[:-1]))
-    assert "50.0% of the last 200 records" in refusals.exceeded_limit(*_batch(early[-1:], 199))
-
-
-def test_old_records_leave_the_share() -> None:
-    refusals = DeadLetterWindow(DeadLetterLimit(0, 0.2))
-    assert not refusals.exceeded_limit(*_batch([True] * 20 + [False] * WINDOW_RECORDS))
-    assert not refusals.exceeded_limit(*_batch([True] * 200, WINDOW_RECORDS + 20))
-    assert refusals.exceeded_limit(*_batch([True], WINDOW_RECORDS + 220))
-
-
-@pytest.mark.parametrize("limits", [DeadLetterLimit(0, 0.0), DeadLetterLimit(10_000, 1.0)])
-def test_a_limit_of_zero_is_none(limits: DeadLetterLimit) -> None:
-    assert not DeadLetterWindow(limits).exceeded_limit(*_batch([True] * 2000))
+@pytest.mark.parametrize(
+    ("limit", "batches", "told"),
+    [
+        (DeadLetterLimit(5, 0.0), [[True] * 4, [True]], "5 dead letters in a row (limit 5); this batch: 1 not_json"),
+        (DeadLetterLimit(5, 0.0), [[True, True, True, True, False] * 20], ""),
+        (DeadLetterLimit(3, 0.0), [[False], [False, True, True, True, False]], "3 dead letters in a row"),
+        (DeadLetterLimit(0, 0.2), [HALF[:-1], HALF[-1:]], "50.0% of the last 200 records"),
+        (DeadLetterLimit(0, 0.2), [[True] * 20 + [False] * WINDOW_RECORDS, [True] * 200], ""),
+        (DeadLetterLimit(0, 0.2), [[True] * 20 + [False] * WINDOW_RECORDS + [True] * 200, [True]], "20.1% of the last"),
+        (DeadLetterLimit(0, 0.0), [[True] * 2000], ""),
+        (DeadLetterLimit(10_000, 1.0), [[True] * 2000], ""),
+    ],
+    ids=["in a row", "a good one", "inside a batch", "enough seen", "old ones", "newest ones", "no limit", "never"],
+)
+def test_dead_letters_are_judged_in_a_row_and_by_their_share(
+    limit: DeadLetterLimit, batches: list[list[bool]], told: str
+) -> None:
+    window, start = DeadLetterWindow(limit), 0
+    for batch in batches:
+        exceeded = window.exceeded_limit(*_batch(batch, start))
+        assert not exceeded or batch is batches[-1]
+        start += len(batch)
+    assert exceeded.startswith(told)
+    assert bool(exceeded) is bool(told)
 
 
 def test_letters_about_other_records_do_not_count() -> None:
