@@ -1,21 +1,39 @@
-"""Batches that unpack to much more than they are: their records are read within bounds, and refused where too large."""
+"""Batches that unpack to much more than they are, that are damaged, or that have names of headers of other clients."""
 
+import random
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from aiokafka.consumer import fetcher
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from nearstream.schemas.documents.record import Headers
-from nearstream.workers.kafka.batches import KEPT_BYTES, TAKE_BYTES, WHOLE_BYTES, use_our_batches
+from nearstream.workers.kafka.batches import (
+    KEPT_BYTES,
+    TAKE_BYTES,
+    WHOLE_BYTES,
+    PieceReader,
+    unpacked,
+    use_our_batches,
+)
 
 MEBIBYTE = 1024 * 1024
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-every_codec = pytest.mark.parametrize("codec", CODECS)
-every_bomb = pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+ENCODERS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "none": (0, bytes),
+    "gzip": (1, gzip_encode),
+    "snappy of Java": (2, snappy_encode),
+    "snappy": (2, lambda data: bytes(snappy_encode(data, xerial_compatible=False))),
+    "lz4": (3, lz4_encode),
+    "zstd": (4, zstd_encode),
+}
+BOMBS = ("gzip", "lz4", "zstd")
 
 Sent = tuple[bytes | None, bytes | None, Headers]
 
@@ -27,12 +45,12 @@ def _batch(codec: str, records: Sequence[Sent]) -> bytes:
     return bytes(builder.build())
 
 
-def _read(data: bytes) -> Iterator[Any]:
+def _read(data: bytes, is_sound: bool = True) -> Iterator[Any]:
     use_our_batches()
     batches = fetcher.MemoryRecords(data)
     while batches.has_next():
         batch = batches.next_batch()
-        assert batch.validate_crc()
+        assert batch.validate_crc() is is_sound
         yield from batch
 
 
@@ -40,7 +58,7 @@ def _plain(record: Any) -> Sent:  # noqa: ANN401 - aiokafka has no types
     return record.key, record.value, list(record.headers)
 
 
-@every_codec
+@pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_is_read_alike_whole_and_record_by_record(codec: str) -> None:
     few: list[Sent] = [(b"k", b"v", [("a", b"1"), ("b", None), ("a", b"")]), (None, None, []), (b"", b"", [])]
     many = few + [(b"%d" % number, b"x" * (MEBIBYTE - number), []) for number in range(8)]
@@ -53,53 +71,72 @@ def test_a_batch_is_read_alike_whole_and_record_by_record(codec: str) -> None:
         ]
 
 
-@every_bomb
+def test_a_record_as_large_as_a_broker_takes_it_is_never_cut() -> None:
+    largest: Sent = (b"k" * 1000, b"v" * (4 * MEBIBYTE), [("h", b"x" * 1000)])
+    assert [_plain(record) for record in _read(_batch("zstd", [largest] * 5))] == [largest] * 5
+
+
+@pytest.mark.parametrize("codec", BOMBS)
 def test_b57_a_value_beyond_every_limit_is_cut_and_its_neighbours_are_read(codec: str) -> None:
     private: Headers = [("nearstream-private", b"1")]
     bomb = _batch(codec, [(b"a", b"before", []), (b"b", bytes(50 * MEBIBYTE), private), (b"c", b"behind", [])])
-    before, cut, behind = _within_bounds(bomb)
-    assert (_plain(before), _plain(behind)) == ((b"a", b"before", []), (b"c", b"behind", []))
-    assert _plain(cut) == (b"b", bytes(KEPT_BYTES), private)
+    assert _within_bounds(bomb) == [(b"a", b"before", []), (b"b", bytes(KEPT_BYTES), private), (b"c", b"behind", [])]
 
 
-@every_bomb
-def test_b57_a_record_that_would_take_seconds_is_not_unpacked_nor_are_those_behind_it(codec: str) -> None:
+def test_b57_a_record_that_would_take_seconds_is_not_unpacked_nor_are_those_behind_it() -> None:
     sent: list[Sent] = [(b"a", b"before", []), (b"b", bytes(200 * MEBIBYTE), []), *[(b"c", b"behind", [])] * 3]
-    read = _within_bounds(_batch(codec, sent) + _batch(codec, [(b"d", b"the next batch", [])]))
-    assert [_plain(record) for record in read] == [
-        (b"a", b"before", []),
-        *[(None, b"", [])] * 4,
-        (b"d", b"the next batch", []),
-    ]
-    assert [record.offset for record in read] == [0, 1, 2, 3, 4, 0]
+    batches = _batch("zstd", sent) + _batch("zstd", [(b"d", b"the next batch", [])])
+    expected: list[Sent] = [(b"a", b"before", []), *[(None, b"", [])] * 4, (b"d", b"the next batch", [])]
+    assert _within_bounds(batches) == expected
+    assert [record.offset for record in _read(batches)] == [0, 1, 2, 3, 4, 0]
 
 
-@every_bomb
-@pytest.mark.parametrize("where", ["key", "header", "headers"])
-def test_b57_a_record_with_a_key_or_headers_beyond_every_limit_is_read_as_empty(codec: str, where: str) -> None:
+def test_b57_a_record_with_a_key_or_headers_beyond_every_limit_is_read_as_empty() -> None:
     large = bytes(50 * MEBIBYTE)
-    key = large if where == "key" else b"k"
-    headers: Headers = {
-        "key": [("h", b"x")],
-        "header": [("h", large), ("nearstream-private", b"1")],
-        "headers": [("h" * 100, b"x" * 100)] * 250_000,
-    }[where]
-    read = _within_bounds(_batch(codec, [(key, b"value", headers), (b"c", b"behind", [])]))
-    assert [_plain(record) for record in read] == [(None, b"", []), (b"c", b"behind", [])]
+    rows: list[tuple[bytes, Headers]] = [
+        (large, [("h", b"x")]),
+        (b"k", [("h", large), ("nearstream-private", b"1")]),
+        (b"k", [("h" * 100, b"x" * 100)] * 250_000),
+    ]
+    for key, headers in rows:
+        read = _within_bounds(_batch("zstd", [(key, b"value", headers), (b"c", b"behind", [])]))
+        assert read == [(None, b"", []), (b"c", b"behind", [])]
 
 
-def _within_bounds(data: bytes) -> list[Any]:
+def _within_bounds(data: bytes) -> list[Sent]:
     tracemalloc.start()
     read = list(_read(data))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 6 * WHOLE_BYTES
-    return read
+    return [_plain(record) for record in read]
 
 
-def test_a_record_as_large_as_a_broker_takes_it_is_never_cut() -> None:
-    largest: Sent = (b"k" * 1000, b"v" * (4 * MEBIBYTE), [("h", b"x" * 1000)])
-    assert [_plain(record) for record in _read(_batch("zstd", [largest] * 5))] == [largest] * 5
+NAMES = ("first", "second", "third")
+
+
+def _named() -> bytearray:
+    return bytearray(_batch("none", [(None, b"value", [(name, b"x")]) for name in NAMES]))
+
+
+def test_records_before_and_behind_a_foreign_name_are_read_once_up_to_an_incomplete_batch() -> None:
+    damaged = _named()
+    damaged[damaged.index(b"second") + 1] = 0xFF
+    read = [*_read(bytes(damaged), is_sound=False), *_read(bytes(_named() + _named()[:-1]))]
+    names = ["first", "s\\xffcond", "third", *NAMES]
+    assert [(record.offset, record.headers[0][0]) for record in read] == list(zip([0, 1, 2] * 2, names, strict=True))
+
+
+@pytest.mark.parametrize(("place", "more"), [(-1, 2), (-2, 2)], ids=["one byte more", "one header more"])
+@pytest.mark.parametrize("is_foreign", [False, True])
+def test_a_batch_with_a_wrong_number_inside_is_refused(place: int, more: int, is_foreign: bool) -> None:
+    """Damage is not taken for a foreign name of a header."""
+    data = _named()
+    if is_foreign:
+        data[data.index(b"second")] = 0xFF
+    data[data.index(b"third") + place] += more  # as a zigzag varint
+    with pytest.raises(CorruptRecordException):
+        list(_read(bytes(data), is_sound=False))
 
 
 class _Partition:
@@ -118,24 +155,70 @@ class _Partition:
         return SimpleNamespace(value=bytes(size) if size else None, headers=())
 
 
-@pytest.mark.parametrize(
-    ("sizes", "most", "taken"),
-    [
+def test_a_take_ends_at_a_number_of_records_or_bytes() -> None:
+    use_our_batches()
+    state = SimpleNamespace(paused=False)
+    state.consumed_to = lambda position: setattr(state, "position", position)
+    assignment = SimpleNamespace(active=True, state_value=lambda _: state)
+    for sizes, most, taken in (
         ([1] * 10, 4, [4, 4, 2]),
         ([1] * 10, None, [10]),
         ([0, 0, 0], 3, [3, 0]),
         ([TAKE_BYTES // 2] * 5, 100, [2, 2, 1]),
         ([2 * TAKE_BYTES, 1, 1], 100, [1, 2]),
-    ],
-)
-def test_a_take_ends_at_a_number_of_records_or_bytes(sizes: list[int], most: int | None, taken: list[int]) -> None:
-    use_our_batches()
-    state = SimpleNamespace(paused=False, position=0)
-    state.consumed_to = lambda position: setattr(state, "position", position)
-    assignment = SimpleNamespace(active=True, state_value=lambda _: state)
-    result = fetcher.FetchResult(None, assignment=assignment, partition_records=_Partition(sizes), backoff=0)
-    found = []
-    while result.has_more():
-        found.append(len(result.getall(most)))
-    assert found == taken
-    assert state.position == len(sizes)
+    ):
+        result = fetcher.FetchResult(None, assignment=assignment, partition_records=_Partition(sizes), backoff=0)
+        found, state.position = [], 0
+        while result.has_more():
+            found.append(len(result.getall(most)))
+        assert found == taken
+        assert state.position == len(sizes)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_pieces_join_to_the_whole_and_damaged_or_cut_data_are_refused(name: str) -> None:
+    codec, encode = ENCODERS[name]
+    draw = random.Random(1)
+    for size in (0, 1, 100_000, MEBIBYTE):
+        text = b" ".join(draw.choices([b"water", b"bridge", b"road"], k=size))[:size]
+        for data in (bytes(size), draw.randbytes(size), text):
+            assert b"".join(unpacked(codec, encode(data))) == data
+    packed = encode(draw.randbytes(100_000))
+    for damaged in (packed[:-2000], b"no packed data at all", packed[:3]) if codec else ():
+        with pytest.raises(CorruptRecordException):
+            list(unpacked(codec, damaged))
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_the_first_pieces_of_a_bomb_cost_no_more_than_themselves(name: str) -> None:
+    codec, encode = ENCODERS[name]
+    packed = encode(bytes(50 * MEBIBYTE))
+    tracemalloc.start()
+    assert sum(map(len, islice(unpacked(codec, packed), 3))) >= 3 * 64 * 1024
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * MEBIBYTE
+
+
+def test_several_members_or_frames_follow_each_other() -> None:
+    for codec, encode in (ENCODERS["gzip"], ENCODERS["zstd"]):
+        assert b"".join(unpacked(codec, encode(b"one") + encode(b" two"))) == b"one two"
+
+
+def test_a_reader_crosses_pieces_and_keeps_what_was_asked_for() -> None:
+    reader = PieceReader(iter([b"abc", b"", b"defg", b"h"]))
+    assert reader.read(2) == b"ab"
+    assert reader.read(4, keep=3) == b"cde"
+    assert reader.read(1, keep=0) == b""
+    assert (reader.read(0), reader.at_end(), reader.position) == (b"", False, 7)
+    assert (reader.read(1), reader.at_end(), reader.position) == (b"h", True, 8)
+    with pytest.raises(CorruptRecordException):
+        reader.read(1)
+
+
+def test_numbers_are_read_as_kafka_writes_them_and_one_without_end_is_refused() -> None:
+    largest = b"\xfe" + b"\xff" * 8 + b"\x01"
+    numbers = {b"\x00": 0, b"\x01": -1, b"\x02": 1, b"\xac\x02": 150, largest: 2**63 - 1}
+    assert {data: PieceReader(iter([data])).varint() for data in numbers} == numbers
+    with pytest.raises(CorruptRecordException):
+        PieceReader(iter([b"\xff" * 20])).varint()

@@ -61,42 +61,74 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
+SSL = {"kafka_security": "SSL"}
+UNUSED = "NEARSTREAM_KAFKA_SECURITY=PLAINTEXT does not use it"
+
+
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("given", "name", "why"),
     [
-        ({}, "SASL_MECHANISM: OAUTHBEARER requires one of NEARSTREAM_KAFKA_TOKEN_PATH, "),
-        ({"path": "/t", "url": URL}, "SASL_MECHANISM: OAUTHBEARER requires one of "),
-        ({"url": URL}, "USERNAME: NEARSTREAM_KAFKA_TOKEN_URL requires it"),
-        ({"path": "/t", "form": "a=b"}, "TOKEN_FORM: requires NEARSTREAM_KAFKA_TOKEN_URL"),
-        ({"url": "http://idp.example/token"}, "TOKEN_URL: expected https://"),
-        ({"url": "https://u:p@idp.example/token"}, "TOKEN_URL: expected https://"),
-        ({"path": "eyJhbGciOiJub25lIn0.e30."}, "TOKEN_PATH: expected the path of a file with a token, not the token"),
-        ({"path": "/t", "extensions": "logicalCluster"}, "TOKEN_EXTENSIONS: expected name=value"),
+        (BEARER, "kafka_sasl_mechanism", "OAUTHBEARER requires one of NEARSTREAM_KAFKA_TOKEN_PATH, "),
+        (
+            BEARER | {"kafka_token_path": "/t", "kafka_token_url": URL},
+            "kafka_sasl_mechanism",
+            "OAUTHBEARER requires one",
+        ),
+        (BEARER | {"kafka_token_url": URL}, "kafka_username", "NEARSTREAM_KAFKA_TOKEN_URL requires it"),
+        (
+            BEARER | {"kafka_token_path": "/t", "kafka_token_form": "a=b"},
+            "kafka_token_form",
+            "requires NEARSTREAM_KAFKA",
+        ),
+        (BEARER | {"kafka_token_url": "http://idp.example/token"}, "kafka_token_url", "expected https://"),
+        (BEARER | {"kafka_token_url": f"https://u:{PASSWORD}@idp.example/"}, "kafka_token_url", "expected https://"),
+        (BEARER | {"kafka_token_path": "eyJhbGciOiJub25lIn0.e30."}, "kafka_token_path", "expected the path of a file"),
+        (
+            BEARER | {"kafka_token_path": "/t", "kafka_token_extensions": "l"},
+            "kafka_token_extensions",
+            "expected name=",
+        ),
+        (
+            SASL | {"kafka_token_path": "/t"},
+            "kafka_token_path",
+            "NEARSTREAM_KAFKA_SASL_MECHANISM=SCRAM-SHA-512 does not",
+        ),
+        ({**SASL, "kafka_username": ""}, "kafka_username", "NEARSTREAM_KAFKA_SECURITY=SASL_SSL requires it"),
+        ({**SASL, "kafka_password": ""}, "kafka_password", "NEARSTREAM_KAFKA_SECURITY=SASL_SSL requires it"),
+        (SASL | {"kafka_key_path": PASSWORD}, "kafka_key_path", "requires NEARSTREAM_KAFKA_CERT_PATH"),
+        (SSL | {"kafka_key_password": PASSWORD}, "kafka_key_password", "requires NEARSTREAM_KAFKA_CERT_PATH"),
+        (SSL | {"kafka_password": PASSWORD}, "kafka_password", "NEARSTREAM_KAFKA_SECURITY=SSL does not use it"),
+        *(
+            ({name: PASSWORD}, name, UNUSED)
+            for name in ("kafka_username", "kafka_ca_path", "kafka_cert_path", "kafka_key_password")
+        ),
+        ({"redis": "redis+sentinel://s1:1"}, "redis", "expected redis://"),
+        ({"redis_ca_path": "/ca.pem"}, "redis_ca_path", "requires rediss:// in NEARSTREAM_REDIS"),
+        *(
+            ({"redis": f"rediss://h:6379/0?{option}"}, "redis", "expected no options but username")
+            for option in (
+                "ssl_cert_reqs=none",
+                "username=a&ssl_check_hostname=false",
+                "ssl%5Fca_certs=/x",
+                "decode_responses=1",
+                "a=",
+            )
+        ),
     ],
 )
-def test_what_a_log_in_with_tokens_lacks_is_named(given: dict[str, str], expected: str) -> None:
-    settings = {f"kafka_token_{name}": text for name, text in given.items()}
-    told = refusal(kafka_security="SASL_SSL", kafka_sasl_mechanism="OAUTHBEARER", **settings)
-    assert told.startswith(f"{PREFIX}KAFKA_{expected}")
+def test_settings_that_do_not_fit_are_refused_and_not_quoted(given: dict[str, str], name: str, why: str) -> None:
+    told = refusal(**given)
+    assert told.startswith(f"{PREFIX}{name.upper()}: {why}")
+    assert PASSWORD not in told
 
 
-def test_a_token_that_would_not_be_used_is_refused() -> None:
-    assert refusal(**SASL, kafka_token_path="/t") == (  # noqa: S106 - a path
-        "NEARSTREAM_KAFKA_TOKEN_PATH: NEARSTREAM_KAFKA_SASL_MECHANISM=SCRAM-SHA-512 does not use it, "
-        "expected OAUTHBEARER"
-    )
-
-
-async def test_faust_gets_tokens_as_all_other_clients_do(tmp_path: Path) -> None:
+async def test_a_token_comes_with_its_extensions(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc")
     source = {"kafka_token_path": str(tmp_path / "token"), "kafka_token_extensions": "a=b c=d"}
-    settings = loaded(**BEARER | source)
-    app = create_app(settings, Health(), None, None, None)
-    shown = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
-    for options in (shown, app.producer._settings_auth(), client_options(settings)):
-        provider = options["sasl_oauth_token_provider"]
-        assert (await provider.token(), provider.extensions()) == ("abc", {"a": "b", "c": "d"})
-        assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
+    options = client_options(loaded(**BEARER | source))
+    provider = options["sasl_oauth_token_provider"]
+    assert (await provider.token(), provider.extensions()) == ("abc", {"a": "b", "c": "d"})
+    assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
 
 
 async def test_tokens_for_amazon_msk_are_signed_by_the_credentials_of_the_machine(
@@ -113,33 +145,6 @@ async def test_tokens_for_amazon_msk_are_signed_by_the_credentials_of_the_machin
     assert await provider.token() == token  # valid for 15 minutes, so the next connection gets it too
 
 
-@pytest.mark.parametrize(
-    ("protocol", "given", "named", "why"),
-    [
-        ("SASL_SSL", {"kafka_password": PASSWORD}, "kafka_username", "SASL_SSL requires it"),
-        ("SASL_PLAINTEXT", {"kafka_username": "u"}, "kafka_password", "SASL_PLAINTEXT requires it"),
-        ("PLAINTEXT", {"kafka_username": PASSWORD}, "kafka_username", "PLAINTEXT does not use it"),
-        ("SSL", {"kafka_password": PASSWORD}, "kafka_password", "SSL does not use it"),
-        ("PLAINTEXT", {"kafka_ca_path": PASSWORD}, "kafka_ca_path", "PLAINTEXT does not use it"),
-        ("PLAINTEXT", {"kafka_cert_path": PASSWORD}, "kafka_cert_path", "PLAINTEXT does not use it"),
-        ("SASL_PLAINTEXT", SASL | {"kafka_key_path": PASSWORD}, "kafka_key_path", "SASL_PLAINTEXT does not use it"),
-        ("PLAINTEXT", {"kafka_key_password": PASSWORD}, "kafka_key_password", "PLAINTEXT does not use it"),
-    ],
-)
-def test_what_a_protocol_lacks_or_does_not_use_is_refused_and_not_quoted(
-    protocol: str, given: dict[str, str], named: str, why: str
-) -> None:
-    told = refusal(**given | {"kafka_security": protocol})
-    assert told.startswith(f"{PREFIX}{named.upper()}: NEARSTREAM_KAFKA_SECURITY={why}")
-    assert PASSWORD not in told
-
-
-@pytest.mark.parametrize("name", ["kafka_key_path", "kafka_key_password"])
-def test_a_key_without_its_certificate_is_refused(name: str) -> None:
-    told = refusal(**{"kafka_security": "SSL", name: "x"})
-    assert told == f"{PREFIX}{name.upper()}: requires NEARSTREAM_KAFKA_CERT_PATH"
-
-
 @pytest.mark.parametrize("name", ["kafka_ca_path", "kafka_cert_path", "kafka_key_path"])
 def test_a_file_that_is_missing_or_no_pem_is_named(name: str, pem: dict[str, str]) -> None:
     given = {"kafka_security": "SSL", "kafka_cert_path": pem["certificate"]}
@@ -147,12 +152,8 @@ def test_a_file_that_is_missing_or_no_pem_is_named(name: str, pem: dict[str, str
     assert missing.startswith(f"{PREFIX}{name.upper()}: expected a readable PEM file")
     assert "/missing.pem" in missing
     assert refusal(**given | {name: pem["text"]}).startswith(f"{PREFIX}{name.upper()}: expected a PEM file")
-
-
-def test_a_key_among_the_certificates_to_trust_is_refused(pem: dict[str, str]) -> None:
-    assert refusal(kafka_security="SSL", kafka_ca_path=pem["key"]).startswith(
-        "NEARSTREAM_KAFKA_CA_PATH: expected certificates"
-    )
+    a_key = refusal(kafka_security="SSL", kafka_ca_path=pem["key"])
+    assert a_key.startswith("NEARSTREAM_KAFKA_CA_PATH: expected certificates")
 
 
 def test_a_key_that_does_not_fit_or_open_is_refused_without_asking_the_terminal(pem: dict[str, str]) -> None:
@@ -170,49 +171,14 @@ def test_a_key_that_does_not_fit_or_open_is_refused_without_asking_the_terminal(
     assert isinstance(tls_context(right), ssl.SSLContext)
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_tls_always_checks_certificates_and_host_names(protocol: str, pem: dict[str, str]) -> None:
-    given = SASL if protocol == "SASL_SSL" else {}
-    context = client_options(loaded(**given | {"kafka_security": protocol, "kafka_ca_path": pem["ca"]}))["ssl_context"]
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
-    assert len(context.get_ca_certs()) == 1
-
-
-def test_without_a_file_the_certificates_of_the_system_are_trusted() -> None:
-    context = trusting("X", "")
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.cert_store_stats() == ssl.create_default_context().cert_store_stats()
-
-
-def test_a_client_is_given_what_the_protocol_needs_alone() -> None:
-    assert client_options(loaded()) == {
-        "bootstrap_servers": "127.0.0.1:9092",
-        "security_protocol": "PLAINTEXT",
-        "ssl_context": None,
-    }
-    options = client_options(loaded(**SASL, kafka_sasl_mechanism="PLAIN"))
-    assert (options["sasl_mechanism"], options["sasl_plain_username"], options["sasl_plain_password"]) == (
-        "PLAIN",
-        "u",
-        "p",
-    )
-
-
-def test_sentinels_are_asked_for_a_primary_by_name() -> None:
-    assert refusal(redis="redis+sentinel://s1:1").startswith("NEARSTREAM_REDIS: expected redis://")
-
-
-def test_certificates_for_redis_need_its_tls() -> None:
-    assert refusal(redis_ca_path="/ca.pem") == "NEARSTREAM_REDIS_CA_PATH: requires rediss:// in NEARSTREAM_REDIS"
-
-
-@pytest.mark.parametrize(
-    "option",
-    ["ssl_cert_reqs=none", "username=a&ssl_check_hostname=false", "ssl%5Fca_certs=/x", "decode_responses=1", "a="],
-)
-def test_no_option_of_the_redis_address_stops_the_check_of_certificates_or_alters_replies(option: str) -> None:
-    assert refusal(redis=f"rediss://h:6379/0?{option}").startswith("NEARSTREAM_REDIS: expected no options but username")
+def test_tls_always_checks_certificates_and_host_names(pem: dict[str, str]) -> None:
+    for given in ({"kafka_security": "SSL"}, SASL):
+        context = client_options(loaded(**given, kafka_ca_path=pem["ca"]))["ssl_context"]
+        assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+        assert len(context.get_ca_certs()) == 1
+    of_system = trusting("X", "")
+    assert of_system.verify_mode is ssl.CERT_REQUIRED
+    assert of_system.cert_store_stats() == ssl.create_default_context().cert_store_stats()
 
 
 @pytest.mark.parametrize(
@@ -233,19 +199,24 @@ def test_another_host_without_tls_is_noticed(given: dict[str, str], expected: li
     assert in_the_clear(loaded(**given)) == expected
 
 
-@pytest.mark.parametrize(
-    ("protocol", "mechanism"),
-    [("PLAINTEXT", "PLAIN"), ("SSL", "PLAIN"), ("SASL_PLAINTEXT", "SCRAM-SHA-256"), ("SASL_SSL", "SCRAM-SHA-512")],
-)
-async def test_faust_shows_what_all_other_clients_show(protocol: str, mechanism: str) -> None:
-    given = SASL if protocol.startswith("SASL") else {}
-    settings = loaded(**given | {"kafka_security": protocol, "kafka_sasl_mechanism": mechanism})
-    app = create_app(settings, Health(), None, None, None)
-    expected = client_options(settings)
-    del expected["bootstrap_servers"]
-    of_consumer = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
-    for shown in (of_consumer, app.producer._settings_auth()):
-        assert _without_identity(shown) == _without_identity(expected)
+async def test_faust_shows_what_all_other_clients_show_and_what_the_protocol_needs_alone() -> None:
+    in_the_clear = {"security_protocol": "PLAINTEXT", "ssl_context": None}
+    log_in = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "u", "sasl_plain_password": "p"}
+    for given, expected in (
+        ({}, in_the_clear),
+        ({"kafka_security": "SSL"}, {"security_protocol": "SSL"}),
+        (SASL | {"kafka_sasl_mechanism": "PLAIN"}, log_in | {"security_protocol": "SASL_SSL"}),
+        (SASL | {"kafka_security": "SASL_PLAINTEXT"}, log_in | {"sasl_mechanism": "SCRAM-SHA-512"}),
+    ):
+        settings = loaded(**given)
+        app = create_app(settings, Health(), None, None, None)
+        options = client_options(settings)
+        assert options.pop("bootstrap_servers") == "127.0.0.1:9092"
+        assert expected.items() <= options.items()
+        assert ("sasl_mechanism" in options) is ("sasl_mechanism" in expected)
+        of_consumer = credentials_to_aiokafka_auth(app.conf.broker_credentials, app.conf.ssl_context)
+        for shown in (of_consumer, app.producer._settings_auth()):
+            assert _without_identity(shown) == _without_identity(options)
 
 
 def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,29 +226,19 @@ def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "ssl_context": checks}
 
 
-@pytest.mark.parametrize(
-    ("role", "read", "written"),
-    [
+def test_a_role_needs_to_read_its_input_and_to_write_its_output() -> None:
+    of_match = "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters"
+    for role, read, written in (
         ("sign", "documents", "signatures dead-letters"),
-        (
-            "match",
-            "signatures",
-            "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters",
-        ),
-        (
-            "all",
-            "documents signatures",
-            "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters",
-        ),
-    ],
-)
-def test_a_role_needs_to_read_its_input_and_to_write_its_output(role: str, read: str, written: str) -> None:
-    needed = acls.needed(loaded(topic_prefix="p.", group="g"), role)
-    assert [str(right) for right in needed] == [
-        "READ on group g",
-        *(f"READ on topic p.nearstream.{name}.v1" for name in read.split()),
-        *(f"WRITE on topic p.nearstream.{name}.v1" for name in written.split()),
-    ]
+        ("match", "signatures", of_match),
+        ("all", "documents signatures", of_match),
+    ):
+        needed = acls.needed(loaded(topic_prefix="p.", group="g"), role)
+        assert [str(right) for right in needed] == [
+            "READ on group g",
+            *(f"READ on topic p.nearstream.{name}.v1" for name in read.split()),
+            *(f"WRITE on topic p.nearstream.{name}.v1" for name in written.split()),
+        ]
 
 
 def test_our_certificate_is_shown_and_the_servers_is_checked(pem: dict[str, str]) -> None:
@@ -313,8 +274,12 @@ def test_a_start_says_once_that_another_host_is_reached_in_the_clear(caplog: pyt
     assert [line.partition(":")[0] for line in told] == ["NEARSTREAM_KAFKA, NEARSTREAM_REDIS"]
 
 
-@pytest.mark.parametrize(
-    ("code", "operations", "bits"), [(0, 24, 24), (0, -(2**31), -1), (3, -(2**31), -1), (29, -(2**31), 0), (30, 24, 0)]
-)
-def test_a_broker_that_tells_no_rights_is_no_refusal(code: int, operations: int, bits: int) -> None:
-    assert acls.allowed(code, operations) == bits
+def test_a_broker_that_tells_no_rights_is_no_refusal() -> None:
+    for code, operations, bits in (
+        (0, 24, 24),
+        (0, -(2**31), -1),
+        (3, -(2**31), -1),
+        (29, -(2**31), 0),
+        (30, 24, 0),
+    ):
+        assert acls.allowed(code, operations) == bits
