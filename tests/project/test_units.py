@@ -14,7 +14,8 @@ from nearstream.workers.cli.servers import ROLES
 from nearstream.workers.config.settings import load
 from tests.devstack.debian import unpacked
 
-UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("nearstream*.*"))
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("nearstream*.*"))
 INSTALLED = "/opt/nearstream/bin/nearstream"
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]
 
@@ -62,6 +63,17 @@ def test_a_timer_has_its_service_and_the_settings_can_be_loaded() -> None:
     timers = {unit.stem for unit in UNITS if unit.suffix == ".timer"}
     assert timers == {"nearstream-audit", "nearstream-doctor"}
     assert timers <= {unit.stem for unit in SERVICES}
-    (settings,) = [unit for unit in UNITS if unit.suffix == ".env"]
-    given = dict(line.split("=", 1) for line in settings.read_text().splitlines() if not line.startswith("#"))
-    assert load(given | {"NEARSTREAM_HASH_KEY": "k" * 32}).profile == "production"
+    for profile, path in (("production", DEPLOY / "systemd/nearstream.env"), ("mail", DEPLOY / "mail/nearstream.env")):
+        given = dict(line.split("=", 1) for line in path.read_text().splitlines() if not line.startswith("#"))
+        assert load(given | {"NEARSTREAM_HASH_KEY": "k" * 32}).profile == profile
+
+
+def test_the_page_about_mail_starts_units_that_there_are_and_only_the_filter_has_no_key() -> None:
+    page = (DEPLOY.parent / "docs/mail.md").read_text()
+    (names,) = re.findall(r"^systemctl enable --now (.*)$", page, re.MULTILINE)
+    without_key = []
+    for name in names.split():
+        template, at, _ = name.partition("@")
+        unit = (DEPLOY / f"systemd/{template}{at}.service").read_text()
+        without_key += [name] if "NEARSTREAM_HASH_KEY_FILE=%d/hash-key" not in unit else []
+    assert without_key == ["nearstream-milter"]

@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import EmailMessage, Message
 from email.policy import SMTP as SMTP_POLICY
@@ -17,15 +15,10 @@ from pathlib import Path
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.mail.message import read_message
 from tests.devstack.debian import unpacked
-from tests.devstack.server import free_ports
-from tests.support.api import served
 from tests.support.deployment import TEXTS, stop, until
 from tests.support.forking import started
 
-COPIES = 5  # of the campaign, which are known before a test
 CAMPAIGN, OTHER = TEXTS[0], TEXTS[5]
 SENDING_SECONDS = 60.0
 
@@ -79,40 +72,6 @@ async def sink() -> AsyncIterator[Sink]:
         yield kept
     finally:
         server.close()
-
-
-@dataclass(frozen=True)
-class CampaignApi:
-    """A `nearstream serve` that knows the copies of a campaign.
-
-    Attributes:
-        address: Its `host:port`.
-        process: Its process.
-    """
-
-    address: str
-    process: subprocess.Popen[bytes]
-
-
-@asynccontextmanager
-async def campaign_api(redis_url: str, folder: Path) -> AsyncIterator[CampaignApi]:
-    """Run the command over a new index of mail, which holds `COPIES` mails of the campaign.
-
-    From then on `CAMPAIGN` is bulk. The log of the command is in the folder.
-    """
-    settings = {"profile": "mail", "hash_key": "k" * 32, "bulk_count": str(COPIES - 1)}
-    settings["namespace"] = f"mail-{secrets.token_hex(6)}"
-    async with served(redis_url, **settings) as filled:
-        with HtmlProcesses(deadline_seconds=60, start_seconds=60) as html:
-            for number in range(COPIES):
-                mail = read_message(campaign_mail(f"first{number}"), datetime.now(UTC), filled.deployment.key, html)
-                signature = filled.deployment.signer().sign(mail.document, None, mail.degraded)
-                await filled.match(signature)
-        (port,) = free_ports(1)
-        address = f"127.0.0.1:{port}"
-        with command(folder / "api.log", "serve", **settings, redis=redis_url, api=address) as process:
-            await log_says(folder / "api.log", f"API: http://{address}")
-            yield CampaignApi(address, process)
 
 
 def swaks(address: str, mail: bytes | None, *options: str) -> subprocess.CompletedProcess[str]:
