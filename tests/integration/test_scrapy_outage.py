@@ -6,15 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from nearstream.schemas.documents.record import header
 from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.server import LocalServer, free_ports
+from tests.support.crawled_site import served
 from tests.support.deployment import LocalDeployment, deployed, until
 
 pytestmark = pytest.mark.foreign
@@ -36,7 +35,8 @@ class Spider(scrapy.Spider):
     def parse(self, response):
         if is_page(response):
             yield page_item(response)
-            yield from response.follow_all(css="a")
+        if response.url == sys.argv[1]:
+            yield from response.follow_all(response.css("a")[:int(sys.argv[3])])
 
 process = CrawlerProcess({
     "ADDONS": {"nearstream.workers.scrapy.addon.NearstreamAddon": 0},
@@ -48,42 +48,10 @@ process.start()
 """
 
 
-class Pages(BaseHTTPRequestHandler):
-    """A start page that links to all others."""
-
-    seen: set[str]
-
-    def do_GET(self) -> None:
-        self.seen.add(self.path)
-        name = self.path.strip("/")
-        links = "".join(f"<a href='/{number}'>{number}</a>" for number in range(PAGES))
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.end_headers()
-        self.wfile.write(f"<html><body>{links if not name else f'<p>page {name} ' * 50}".encode())
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet."""
-
-
-@contextmanager
-def site() -> Iterator[tuple[str, set[str]]]:
-    """Yield the address of a site, and the paths that were asked for."""
-    handler = type("OfOneSite", (Pages,), {"seen": set()})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", handler.seen  # type: ignore[attr-defined]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @contextmanager
 def crawling(start: str, seconds: float, deployment: LocalDeployment) -> Iterator[subprocess.Popen[bytes]]:
     """Run the spider, which gives a page up after so many seconds. Its log and its file are with the other logs."""
-    command = [sys.executable, "-c", SPIDER, start, str(seconds)]
+    command = [sys.executable, "-c", SPIDER, start, str(seconds), str(PAGES)]
     with (deployment.logs / "spider.log").open("wb") as log:
         spider = subprocess.Popen(command, env=deployment.environment, cwd=deployment.logs, stderr=log)
     try:
@@ -100,10 +68,10 @@ async def test_no_page_is_lost_if_kafka_is_killed_in_a_crawl(
     address = f"127.0.0.1:{free_ports(1)[0]}"
     async with deployed(broker.address, redis_url, tmp_path, api=address) as deployment:
         try:
-            with site() as (start, seen), crawling(start, 120 if comes_back else 2, deployment) as spider:
+            with served() as site, crawling(f"{site.address}/", 120 if comes_back else 2, deployment) as spider:
 
                 async def has_begun() -> bool:
-                    return len(seen) >= BEFORE or spider.poll() is not None
+                    return len(site.requests) >= BEFORE or spider.poll() is not None
 
                 async def has_ended() -> bool:
                     return spider.poll() is not None
@@ -122,8 +90,8 @@ async def test_no_page_is_lost_if_kafka_is_killed_in_a_crawl(
     file, told = tmp_path / "nearstream-unsent.jsonl", (tmp_path / "spider.log").read_text()
     unsent = {json.loads(line)["url"] for line in file.read_text().splitlines()} if file.exists() else set[str]()
     assert bool(unsent) is not comes_back
-    assert {start + path for path in seen} == {url if url != start else url + "/" for url in sent | unsent}
-    assert len(seen) == PAGES + 1
+    assert {site.address + path for path in site.requests} == sent | unsent
+    assert len(site.requests) == PAGES + 1
     assert "Traceback" not in told
     assert " ERROR: " not in told
     assert told.count("aiokafka") == 0

@@ -1,0 +1,205 @@
+"""A crawler asks the API before each page, and for the verdict about it, and goes on without an answer."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pytest
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Request
+from scrapy.utils.test import get_crawler
+
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.scrapy import skipping
+from nearstream.workers.scrapy.pipeline import PageItem, verdicts
+from nearstream.workers.scrapy.signals import page_skipped, verdict_received
+from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
+from tests.devstack.server import free_ports
+from tests.support.api import served
+from tests.support.decisions import decision, write
+from tests.support.deployment import TEXTS, until
+
+URL = "https://a.example/flood"
+TOKEN = "a-token-of-twenty-characters"  # noqa: S105 - of the test
+PAGE = f"<html><body><p>{escape(TEXTS[0])}</body></html>".encode()
+HEADERS: list[tuple[str, bytes | None]] = [("content-type", b"text/html"), ("nearstream-url", URL.encode())]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An item that may not be changed."""
+
+    nearstream: dict[str, Any] | None = None
+
+
+@dataclass
+class Bare:
+    """An item without a field for the verdict."""
+
+    url: str
+
+
+@asynccontextmanager
+async def crawling(**settings: str | float) -> AsyncIterator[tuple[NearstreamDownloaderMiddleware, Crawler]]:
+    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 30, **settings})
+    middleware = NearstreamDownloaderMiddleware.from_crawler(crawler)
+    await middleware.spider_opened()
+    try:
+        yield middleware, crawler
+    finally:
+        await middleware.spider_closed()
+
+
+async def is_ignored(middleware: NearstreamDownloaderMiddleware, request: Request) -> bool:
+    try:
+        await middleware.process_request(request)
+    except IgnoreRequest:
+        return True
+    return False
+
+
+async def until_ignored(middleware: NearstreamDownloaderMiddleware, url: str) -> None:
+    """Wait for an answer of Redis that is in time, which a busy machine misses now and then."""
+
+    async def is_so() -> bool:
+        return await is_ignored(middleware, Request(url))
+
+    await until(is_so)
+
+
+async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "nearstream.workers.scrapy.skipping")
+    heard: list[tuple[Request, str, str]] = []
+
+    def hear(request: Request, because: str, canonical: str) -> None:
+        heard.append((request, because, canonical))
+
+    async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, crawler):
+        crawler.signals.connect(hear, page_skipped)
+        assert not await is_ignored(middleware, Request(URL))
+        changed, passed = f"{URL}/changed", f"{URL}/passed"
+        await write(api, decision(URL, "skip", 1), decision(changed, "refresh", 1), decision(passed, "keep", -1))
+        for url in (URL, URL + "?utm_source=a", "https://A.example:443/flood#part"):
+            await until_ignored(middleware, url)
+        assert crawler.stats is not None
+        assert crawler.stats.get_value("nearstream/skipped") == 3
+        assert crawler.stats.get_value("nearstream/skipped/copy") == 3
+        assert crawler.stats.get_value("nearstream/asked") >= 4
+        assert [skipped[1:] for skipped in heard] == [("copy", "https://b.example/")] * 3
+        assert caplog.text.count("copy, canonical page https://b.example/") == 3
+        for url in (changed, passed, f"{URL}?id=7", "https://a.example/" + "x" * 5_000):
+            assert not await is_ignored(middleware, Request(url))
+        for name in ("nearstream_fetch", "is_start_request"):  # what the spider wants
+            assert not await is_ignored(middleware, Request(URL, meta={name: True}))
+        assert not await is_ignored(middleware, Request(URL, method="POST"))
+        await write(api, decision(URL, "refresh", 1))  # a decision that was made since the spider was opened
+        assert not await is_ignored(middleware, Request(URL))
+
+
+async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str) -> None:
+    async with served(redis_url, api_token=f"{TOKEN} news") as api:
+        await write(api, decision(URL, "skip", 1, "news"))
+        asked = {"NEARSTREAM_API": api.address, "NEARSTREAM_API_TOKEN": TOKEN}
+        async with crawling(**asked, CRAWL_COLLECTION="news") as (middleware, _):
+            await until_ignored(middleware, URL)
+        async with crawling(**asked) as (middleware, _):
+            assert not await is_ignored(middleware, Request(URL))
+    wrong: dict[str, str | float]
+    for wrong, expected in (
+        ({"NEARSTREAM_API_TOKEN": f"{TOKEN}\n{TOKEN}2"}, "NEARSTREAM_API_TOKEN: expected the one token"),
+        ({"CRAWL_ASK_SECONDS": 0}, "CRAWL_ASK_SECONDS: expected seconds above 0, got 0"),
+    ):
+        with pytest.raises(SettingsError, match=expected):
+            async with crawling(**wrong):
+                pass
+
+
+async def test_without_an_api_every_page_is_fetched_and_the_log_says_so_once(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    async with crawling(NEARSTREAM_API=address) as (middleware, _):
+        assert not any([await is_ignored(middleware, Request(URL)) for _ in range(3)])
+        assert caplog.text.count("every page is fetched") == 1
+        async with served(redis_url, api=address) as api:
+            await write(api, decision(URL, "skip", 1))
+            assert not await is_ignored(middleware, Request(URL))  # the API is not asked again at once
+            monkeypatch.setattr(skipping, "PAUSE_SECONDS", 0.0)
+            middleware._asks_at = 0.0
+            await until_ignored(middleware, URL)
+
+
+async def test_an_api_that_hangs_delays_few_pages() -> None:
+    asked = 0
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    address = f"{host}:{port}"
+    async with crawling(NEARSTREAM_API=address, CRAWL_ASK_SECONDS=0.2) as (middleware, crawler):
+        assert not any([await is_ignored(middleware, Request(URL)) for _ in range(500)])
+        assert asked == 1  # and no other page is held up for the next ten seconds
+        assert crawler.stats is not None
+        assert crawler.stats.get_value("nearstream/degraded") == 500
+    server.close()
+
+
+async def test_a_burst_of_pages_waits_its_turn_instead_of_being_fetched(redis_url: str) -> None:
+    async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, crawler):
+        await write(api, decision(URL, "skip", 1))
+        await until_ignored(middleware, URL)
+        assert all(await asyncio.gather(*(is_ignored(middleware, Request(URL)) for _ in range(200))))
+        assert crawler.stats is not None
+        assert crawler.stats.get_value("nearstream/degraded") is None
+
+
+async def test_an_item_gets_the_verdict_about_its_page_and_a_signal_tells_it(redis_url: str) -> None:
+    heard: list[tuple[Any, dict[str, Any]]] = []
+
+    def hear(item: object, verdict: dict[str, Any]) -> None:
+        heard.append((item, verdict))
+
+    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 60})
+    crawler.signals.connect(hear, verdict_received)
+    async with served(redis_url) as api:
+        await api.admit("known", TEXTS[0])
+        settings = load({"NEARSTREAM_API": api.address, "NEARSTREAM_API_SECONDS": "60"})
+        page, mapping, bare = PageItem(URL, PAGE, "text/html", "2026-03-02T08:15:00Z"), dict[str, Any](), Bare(URL)
+        async with verdicts(settings, crawler) as give:
+            for item in (page, mapping, bare, Frozen()):
+                await give(item, ProducerRecord("documents", None, PAGE, HEADERS))
+            other = json.dumps({"text": TEXTS[5]}).encode()
+            await give(mapping | {"other": 1}, ProducerRecord("documents", None, other, []))
+    assert page.nearstream is not None
+    assert (page.nearstream["verdict"], page.nearstream["match"]["id"]) == ("near_duplicate", "known")
+    assert mapping["nearstream"]["match"]["id"] == "known"
+    assert [verdict["verdict"] for _, verdict in heard] == ["near_duplicate"] * 4 + ["none"]
+    assert [item for item, _ in heard[:3]] == [page, mapping, bare]
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("nearstream/asked") == 5
+    assert crawler.stats.get_value("nearstream/degraded") is None
+
+
+async def test_without_an_answer_an_item_has_no_verdict(caplog: pytest.LogCaptureFixture) -> None:
+    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 1})
+    item = dict[str, Any]()
+    async with verdicts(load({"NEARSTREAM_API": f"127.0.0.1:{free_ports(1)[0]}"}), crawler) as give:
+        await give(item, ProducerRecord("documents", None, PAGE, HEADERS))
+    assert item == {}
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("nearstream/degraded") == 1
+    assert "items have no verdict" in caplog.text
