@@ -20,7 +20,7 @@ async def ask(api: Api, url: str, rest: str = "") -> dict[str, object]:
     return answer
 
 
-async def test_a_page_is_skipped_under_all_of_its_urls_until_its_time(redis_url: str) -> None:
+async def test_a_page_is_skipped_under_all_of_its_urls_and_what_names_none_is_refused(redis_url: str) -> None:
     async with served(redis_url) as api:
         await write(api, decision(URL, "skip", 1), decision(URL + "/2", "keep", -1), decision(URL + "/3", "refresh", 1))
         for url in (URL, URL + "?utm_source=mail", "HTTPS://A.example:443/flood#part"):
@@ -31,6 +31,15 @@ async def test_a_page_is_skipped_under_all_of_its_urls_until_its_time(redis_url:
         assert ((await ask(api, URL + "/2"))["skip"], (await ask(api, URL + "/3"))["skip"]) == (False, False)
         unknown = await ask(api, "https://a.example/new")
         assert (unknown["skip"], unknown["action"], unknown["until"], unknown["canonical"]) == (False, None, None, None)
+        for query, error in (
+            ("", "bad_request"),
+            ("?collection=pages", "bad_request"),
+            ("?url=https://a.example/?a=1&b=2", "bad_request"),
+            ("?url=x&collection=Pages", "invalid_message"),
+            (f"?url={'x' * 4097}", "invalid_message"),
+        ):
+            status, answer = await api.send("GET", "/v1/skip" + query)
+            assert (status, answer["error"]) == (400, error)
         _, metrics = await api.get("/metrics")
         assert b'nearstream_skip_requests_total{answer="skip"} ' in metrics
 
@@ -45,19 +54,6 @@ async def test_a_token_asks_about_its_collections(redis_url: str) -> None:
         assert (status, answer["error"]) == (403, "collection_forbidden")
         assert (await api.send("GET", path + "&collection=pages", Authorization="Bearer another"))[0] == 401
         assert (await api.send("GET", path + "&collection=pages", **headers))[1]["skip"] is True
-
-
-async def test_a_question_that_cannot_be_read_is_refused(redis_url: str) -> None:
-    for query, error in [
-        ("", "bad_request"),
-        ("?collection=pages", "bad_request"),
-        ("?url=https://a.example/?a=1&b=2", "bad_request"),
-        ("?url=x&collection=Pages", "invalid_message"),
-        (f"?url={'x' * 4097}", "invalid_message"),
-    ]:
-        async with served(redis_url) as api:
-            status, answer = await api.send("GET", "/v1/skip" + query)
-            assert (status, answer["error"]) == (400, error)
 
 
 async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
