@@ -22,10 +22,15 @@ from nearstream.workers.worker import composition as worker
 from nearstream.workers.worker.topology import create_app
 from tests.support.secured import authority
 
-BEARER = {"kafka_security": "SASL_SSL", "kafka_sasl_mechanism": "OAUTHBEARER"}
 URL = "https://idp.example/token"
 SASL = {"kafka_security": "SASL_SSL", "kafka_username": "u", "kafka_password": "p"}
 PASSWORD = "correct-horse"  # noqa: S105 - a made-up one
+
+
+def bearer(**source: str) -> dict[str, str]:
+    """Return the settings of a log-in with tokens from this source."""
+    names = {f"kafka_token_{name}": value for name, value in source.items()}
+    return {"kafka_security": "SASL_SSL", "kafka_sasl_mechanism": "OAUTHBEARER"} | names
 
 
 def loaded(**given: str) -> Settings:
@@ -68,31 +73,15 @@ UNUSED = "NEARSTREAM_KAFKA_SECURITY=PLAINTEXT does not use it"
 @pytest.mark.parametrize(
     ("given", "name", "why"),
     [
-        (BEARER, "kafka_sasl_mechanism", "OAUTHBEARER requires one of NEARSTREAM_KAFKA_TOKEN_PATH, "),
-        (
-            BEARER | {"kafka_token_path": "/t", "kafka_token_url": URL},
-            "kafka_sasl_mechanism",
-            "OAUTHBEARER requires one",
-        ),
-        (BEARER | {"kafka_token_url": URL}, "kafka_username", "NEARSTREAM_KAFKA_TOKEN_URL requires it"),
-        (
-            BEARER | {"kafka_token_path": "/t", "kafka_token_form": "a=b"},
-            "kafka_token_form",
-            "requires NEARSTREAM_KAFKA",
-        ),
-        (BEARER | {"kafka_token_url": "http://idp.example/token"}, "kafka_token_url", "expected https://"),
-        (BEARER | {"kafka_token_url": f"https://u:{PASSWORD}@idp.example/"}, "kafka_token_url", "expected https://"),
-        (BEARER | {"kafka_token_path": "eyJhbGciOiJub25lIn0.e30."}, "kafka_token_path", "expected the path of a file"),
-        (
-            BEARER | {"kafka_token_path": "/t", "kafka_token_extensions": "l"},
-            "kafka_token_extensions",
-            "expected name=",
-        ),
-        (
-            SASL | {"kafka_token_path": "/t"},
-            "kafka_token_path",
-            "NEARSTREAM_KAFKA_SASL_MECHANISM=SCRAM-SHA-512 does not",
-        ),
+        (bearer(), "kafka_sasl_mechanism", "OAUTHBEARER requires one of NEARSTREAM_KAFKA_TOKEN_PATH, "),
+        (bearer(path="/t", url=URL), "kafka_sasl_mechanism", "OAUTHBEARER requires one of "),
+        (bearer(url=URL), "kafka_username", "NEARSTREAM_KAFKA_TOKEN_URL requires it"),
+        (bearer(path="/t", form="a=b"), "kafka_token_form", "requires NEARSTREAM_KAFKA_TOKEN_URL"),
+        (bearer(url="http://idp.example/token"), "kafka_token_url", "expected https://"),
+        (bearer(url=f"https://u:{PASSWORD}@idp.example/"), "kafka_token_url", "expected https://"),
+        (bearer(path="eyJhbGciOiJub25lIn0.e30."), "kafka_token_path", "expected the path of a file with a token"),
+        (bearer(path="/t", extensions="logicalCluster"), "kafka_token_extensions", "expected name=value"),
+        (SASL | {"kafka_token_path": "/t"}, "kafka_token_path", "NEARSTREAM_KAFKA_SASL_MECHANISM=SCRAM-SHA-512 does "),
         ({**SASL, "kafka_username": ""}, "kafka_username", "NEARSTREAM_KAFKA_SECURITY=SASL_SSL requires it"),
         ({**SASL, "kafka_password": ""}, "kafka_password", "NEARSTREAM_KAFKA_SECURITY=SASL_SSL requires it"),
         (SASL | {"kafka_key_path": PASSWORD}, "kafka_key_path", "requires NEARSTREAM_KAFKA_CERT_PATH"),
@@ -124,8 +113,7 @@ def test_settings_that_do_not_fit_are_refused_and_not_quoted(given: dict[str, st
 
 async def test_a_token_comes_with_its_extensions(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("abc")
-    source = {"kafka_token_path": str(tmp_path / "token"), "kafka_token_extensions": "a=b c=d"}
-    options = client_options(loaded(**BEARER | source))
+    options = client_options(loaded(**bearer(path=str(tmp_path / "token"), extensions="a=b c=d")))
     provider = options["sasl_oauth_token_provider"]
     assert (await provider.token(), provider.extensions()) == ("abc", {"a": "b", "c": "d"})
     assert (options["security_protocol"], options["sasl_mechanism"]) == ("SASL_SSL", "OAUTHBEARER")
@@ -136,7 +124,7 @@ async def test_tokens_for_amazon_msk_are_signed_by_the_credentials_of_the_machin
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
-    provider = tokens(loaded(**BEARER, kafka_msk_region="eu-west-1"))
+    provider = tokens(loaded(**bearer(), kafka_msk_region="eu-west-1"))
     assert provider is not None
     token = await provider.token()
     asked = urlsplit(urlsafe_b64decode(token + "==").decode())
