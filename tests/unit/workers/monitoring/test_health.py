@@ -38,45 +38,38 @@ def test_what_the_watch_finds_first_is_told_by_it(caplog: pytest.LogCaptureFixtu
     assert _told(caplog) == ["outage: no Kafka", "outage over", "outage: no Kafka", "outage over"]
 
 
-def test_an_outage_that_ends_the_worker_is_not_over(caplog: pytest.LogCaptureFixture) -> None:
-    health = Health()
-    with caplog.at_level(logging.WARNING), pytest.raises(ZeroDivisionError), health.outage("no Redis"):
-        raise ZeroDivisionError
-    assert _told(caplog) == ["outage: no Redis"]
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(ZeroDivisionError(), ["outage: no Redis"]), (IndexBehindError(0, 5), ["outage: no Redis", "outage over"])],
+    ids=["it ends the worker", "the index answers that it lost writes"],
+)
+def test_an_outage_is_over_only_if_the_service_answers(
+    error: Exception, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING), pytest.raises(type(error)), Health().outage("no Redis"):
+        raise error
+    assert _told(caplog) == told
 
 
-def test_an_index_that_answers_that_it_lost_writes_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    health = Health()
-    with caplog.at_level(logging.WARNING), pytest.raises(IndexBehindError), health.outage("no Redis"):
-        raise IndexBehindError(0, 5)
-    assert _told(caplog) == ["outage: no Redis", "outage over"]
-
-
-def test_a_worker_says_why_it_is_not_ready() -> None:
-    health = Health()
-    assert health.unready == "no partitions assigned yet"
-    health.assigned = frozenset()
-    assert health.unready == ""
-    health.away = "no Kafka"
-    assert health.unready == "outage: no Kafka"
-    health.halted = "100 dead letters in a row"
-    assert health.unready == "halted: 100 dead letters in a row"
+OWN, AWAY = frozenset({("d", 0)}), "Kafka does not answer"
 
 
 @pytest.mark.parametrize(
-    ("given", "state"),
+    ("given", "state", "unready"),
     [
-        ({}, ("starting", "")),
-        ({"assigned": frozenset()}, ("live", "no partition is left for it")),
-        ({"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 0, 1, 0, 9, 29.0),)}, ("live", "")),
+        ({}, ("starting", ""), "no partitions assigned yet"),
+        ({"assigned": frozenset()}, ("live", "no partition is left for it"), ""),
+        ({"assigned": OWN, "lags": (PartitionLag("d", 0, 1, 0, 9, 29.0),)}, ("live", ""), ""),
         (
-            {"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 0, 1, 0, 9, 31.0),)},
+            {"assigned": OWN, "lags": (PartitionLag("d", 0, 1, 0, 9, 31.0),)},
             ("catching_up", "8 records wait, the oldest for 31 s"),
+            "",
         ),
-        ({"assigned": frozenset({("d", 0)}), "lags": (PartitionLag("d", 1, 1, 0, 9, 31.0),)}, ("live", "")),
-        ({"away": "Kafka does not answer"}, ("paused", "Kafka does not answer")),
-        ({"away": "Kafka does not answer", "halted": "too many"}, ("halted", "too many")),
+        ({"assigned": OWN, "lags": (PartitionLag("d", 1, 1, 0, 9, 31.0),)}, ("live", ""), ""),
+        ({"away": AWAY}, ("paused", AWAY), f"outage: {AWAY}"),
+        ({"away": AWAY, "halted": "too many"}, ("halted", "too many"), "halted: too many"),
     ],
 )
-def test_a_worker_has_one_state_with_its_reason(given: dict[str, Any], state: tuple[str, str]) -> None:
-    assert Health(**given).state == state
+def test_a_worker_has_one_state_with_its_reason(given: dict[str, Any], state: tuple[str, str], unready: str) -> None:
+    health = Health(**given)
+    assert (health.state, health.unready) == (state, unready)

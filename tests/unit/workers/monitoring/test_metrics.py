@@ -112,20 +112,6 @@ def test_a_worker_is_told_as_it_is_when_asked() -> None:
     assert told["nearstream_build_info", "1 s"] == 1
 
 
-def test_lag_of_a_partition_is_exported_by_the_worker_that_has_it() -> None:
-    lags = tuple(PartitionLag("documents", number, 0, 0, 10, 1.0) for number in range(4))
-    assigned = [frozenset({("documents", 0), ("documents", 3)}), frozenset({("documents", 1)}), frozenset(), None]
-    workers = [WorkerMetrics(Health(lags=lags, assigned=each), None, {}) for each in assigned]
-    told = [
-        sample.labels["partition"]
-        for worker in workers
-        for family in worker.collect()
-        for sample in family.samples
-        if sample.name == "nearstream_consumer_lag_records"
-    ]
-    assert sorted(told) == ["0", "1", "3"]
-
-
 def _samples(families: Iterable[Metric]) -> dict[tuple[str, str], float]:
     return {
         (sample.name, " ".join(sample.labels.values())): sample.value

@@ -14,6 +14,7 @@ from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.lag import LagReader, PartitionLag
 from nearstream.workers.monitoring import probe
 from nearstream.workers.monitoring.health import Health
+from tests.support.turns import until
 
 REASON = "it is so"
 
@@ -36,32 +37,29 @@ GIVEN = {"open_lag": nothing_waits, "ask_index": answers, "keyed_topic": "signat
 async def noted(health: Health, **given: object) -> None:
     """Poll until a service was found away or all were reached."""
     watching = asyncio.create_task(probe._poll(health, **GIVEN | given))  # type: ignore[arg-type]
-    async with asyncio.timeout(60):
-        while not health.away and not watching.done():
-            await asyncio.sleep(0.01)
+    await until(lambda: health.away or watching.done())
     watching.cancel()
 
 
-@pytest.mark.parametrize("error", [IndexUnavailableError(REASON), SettingsError(REASON)])
-async def test_an_index_that_is_away_or_refuses_us_is_told(error: Exception) -> None:
-    async def ask() -> None:
-        raise error
+async def test_a_service_that_is_away_or_refuses_us_is_told_after_an_error_that_nobody_foresaw(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for error in (IndexUnavailableError(REASON), SettingsError(REASON), KafkaUnreachableError(REASON)):
+        errors: list[Exception] = [ZeroDivisionError(), error]
 
-    health = Health()
-    await noted(health, ask_index=ask)
-    assert health.away == REASON
+        async def ask(errors: list[Exception] = errors) -> None:
+            raise errors.pop(0)
 
+        @asynccontextmanager
+        async def refused(error: Exception = error) -> AsyncIterator[LagReader]:
+            raise error
+            yield
 
-@pytest.mark.parametrize("error", [KafkaUnreachableError(REASON), SettingsError(REASON)])
-async def test_a_broker_that_is_away_or_refuses_us_is_told(error: Exception) -> None:
-    @asynccontextmanager
-    async def refused() -> AsyncIterator[LagReader]:
-        raise error
-        yield
-
-    health = Health()
-    await noted(health, open_lag=refused)
-    assert health.away == REASON
+        is_broker = isinstance(error, KafkaUnreachableError)
+        health = Health()
+        await noted(health, **({"open_lag": refused} if is_broker else {"ask_index": ask}))
+        assert health.away == REASON
+    assert caplog.text.count("ZeroDivisionError\n") == 2
 
 
 async def test_a_state_is_said_again_and_again_until_the_worker_leaves(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,16 +75,11 @@ async def test_a_state_is_said_again_and_again_until_the_worker_leaves(caplog: p
     async def forget() -> None:
         said.append(("", 0, "left"))
 
-    async def until_said(state: str, times: int) -> None:
-        async with asyncio.timeout(60):
-            while sum(each[0] == state for each in said) < times:
-                await asyncio.sleep(0)
-
     with patch.object(probe, "SAY_SECONDS", 0.01):
         saying = asyncio.create_task(probe._say(health, say, forget, left))
-        await until_said("live", 5)
+        await until(lambda: sum(each[0] == "live" for each in said) >= 5)
         health.halted = "4 dead letters in a row"
-        await until_said("halted", 2)
+        await until(lambda: sum(each[0] == "halted" for each in said) >= 2)
         health.is_leaving = True
         await saying
     assert left.is_set()
@@ -112,20 +105,6 @@ async def test_a_keyed_topic_that_grows_is_a_reason_to_stop() -> None:
     health = Health()
     with patch.object(probe, "INTERVAL_SECONDS", 0.0):
         watching = asyncio.create_task(probe._poll(health, growing, answers, "signatures"))
-        async with asyncio.timeout(60):
-            while not health.refused:
-                await asyncio.sleep(0.01)
+        await until(lambda: health.refused)
         watching.cancel()
     assert health.refused.startswith("topic signatures grew from 6 to 8 partitions: ")
-
-
-async def test_an_error_that_nobody_foresaw_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:
-    errors: list[Exception] = [ZeroDivisionError(), IndexUnavailableError(REASON)]
-
-    async def ask() -> None:
-        raise errors.pop(0)
-
-    health = Health()
-    await noted(health, ask_index=ask)
-    assert health.away == REASON
-    assert "ZeroDivisionError" in caplog.text

@@ -87,14 +87,18 @@ def test_no_path_is_answered_under_a_foreign_name() -> None:
     assert _get(guarded, "/readyz", Host="worker-1.example")[0] == 200
 
 
-def test_other_paths_and_methods_are_refused() -> None:
-    address = serve_status("127.0.0.1:0", Health(), "")
-    assert _get(address, "/")[0] == 404
-    connection = http.client.HTTPConnection(address, timeout=60)
-    connection.request("POST", "/metrics", body=b"x")
-    answer = connection.getresponse()
-    assert (answer.status, answer.headers["Allow"], answer.read()) == (405, "GET, HEAD", b"405 Method Not Allowed\n")
-    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+def test_a_probe_may_ask_for_the_head_alone_and_other_paths_and_methods_are_refused() -> None:
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    for method, path, status, body in (
+        ("HEAD", "/readyz", 200, b""),
+        ("GET", "/", 404, b"404 Not Found\n"),
+        ("POST", "/metrics", 405, b"405 Method Not Allowed\n"),
+    ):
+        connection = http.client.HTTPConnection(address, timeout=60)
+        connection.request(method, path, body=b"x" if method == "POST" else None)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (status, body)
+        assert status != 405 or answer.headers["Allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize("line", [b"<script>", b"GET / HTTP/9.9", b"<b> / HTTP/1.1", b"GET /" + b"x" * 70_000])
@@ -105,14 +109,6 @@ def test_s03_no_refusal_quotes_the_request_however_large_it_is(line: bytes) -> N
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
     assert re.match(rb"HTTP/1.\d (400|405|414|505) .*\n\Z", answer, re.DOTALL)
     assert b"<" not in answer
-
-
-def test_a_probe_may_ask_for_the_head_alone() -> None:
-    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
-    connection = http.client.HTTPConnection(address, timeout=60)
-    connection.request("HEAD", "/readyz")
-    answer = connection.getresponse()
-    assert (answer.status, answer.read()) == (200, b"")
 
 
 @pytest.mark.parametrize("pause_seconds", [None, 0.1], ids=["silent", "a byte now and then"])
@@ -168,14 +164,13 @@ def test_s03_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pyte
             sleep(0.05)
 
 
-def test_an_address_that_somebody_chose_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_address_alone_is_replaced_where_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     taken = serve_status("127.0.0.1:0", Health(), "")
     monkeypatch.setattr("nearstream.workers.monitoring.status_server.DEFAULT_ADDRESS", taken)
     with pytest.raises(SettingsError, match=f"NEARSTREAM_STATUS: cannot listen on {taken}: Address already in use"):
         serve_status(taken, Health(), "")
     assert serve_status(Settings.status, Health(), "") != taken
-
-
-def test_the_default_address_is_taken_where_it_is_free() -> None:
     free = f"127.0.0.1:{free_ports(1)[0]}"
     assert serve_status(Settings.status, Health(), "", free) == free

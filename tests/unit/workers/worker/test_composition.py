@@ -43,36 +43,34 @@ async def test_a_broker_that_goes_away_while_a_worker_starts_is_waited_for(monke
     assert not to_come
 
 
-async def test_a_broker_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker(monkeypatch, *[NodeNotReadyError()] * 9)
-    with pytest.raises(KafkaUnreachableError, match="cannot get ready: NodeNotReadyError"):
+@pytest.mark.parametrize(
+    ("failures", "left", "told"),
+    [
+        ([NodeNotReadyError()] * 9, None, "cannot get ready: NodeNotReadyError"),
+        ([UnsupportedVersionError(), NodeNotReadyError()], 1, "cannot get ready: .*UnsupportedVersionError"),
+    ],
+    ids=["it stays away", "no waiting cures it"],
+)
+async def test_what_a_start_cannot_wait_for_is_told(
+    failures: list[KafkaError], left: int | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to_come = broker(monkeypatch, *failures)
+    with pytest.raises(KafkaUnreachableError, match=told):
         await prepare(DEPLOYMENT, "sign", 1.0)
+    assert left is None or len(to_come) == left
 
 
-async def test_what_no_waiting_cures_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    to_come = broker(monkeypatch, UnsupportedVersionError(), NodeNotReadyError())
-    with pytest.raises(KafkaUnreachableError, match=r"cannot get ready: .*UnsupportedVersionError"):
-        await prepare(DEPLOYMENT, "sign", 10.0)
-    assert len(to_come) == 1
-
-
-async def test_decisions_need_all_verdicts() -> None:
-    related = Deployment.of(load({"NEARSTREAM_VERDICTS": "related"}))
-    with pytest.raises(SettingsError, match="NEARSTREAM_VERDICTS=related: the role decide requires all"):
-        await prepare(related, "decide", 1.0)
-
-
-async def test_alerts_need_verdicts() -> None:
-    none = Deployment.of(load({"NEARSTREAM_VERDICTS": "none"}))
-    with pytest.raises(SettingsError, match="NEARSTREAM_VERDICTS=none: the role alert requires all or related"):
-        await prepare(none, "alert", 1.0)
-
-
-async def test_wrong_rules_are_refused_before_any_server_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "alerts.toml").write_text("[duplicate_storm]\nlimit = 0\nwindow_seconds = 600\n")
-    wrong = Deployment.of(load({"NEARSTREAM_ALERTS": str(tmp_path / "alerts.toml"), "NEARSTREAM_KAFKA": "127.0.0.1:1"}))
-    with pytest.raises(SettingsError, match=r"NEARSTREAM_ALERTS: .*: \[duplicate_storm\]: Expected `int` >= 2"):
-        await prepare(wrong, "alert", 1.0)
+async def test_settings_that_a_role_cannot_work_with_are_refused_before_any_server_is_asked(tmp_path: Path) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text("[duplicate_storm]\nlimit = 0\nwindow_seconds = 600\n")
+    for role, setting, value, told in (
+        ("decide", "NEARSTREAM_VERDICTS", "related", "NEARSTREAM_VERDICTS=related: the role decide requires all"),
+        ("alert", "NEARSTREAM_VERDICTS", "none", "NEARSTREAM_VERDICTS=none: the role alert requires all or related"),
+        ("alert", "NEARSTREAM_ALERTS", str(rules), r"NEARSTREAM_ALERTS: .*: \[duplicate_storm\]: Expected `int` >= 2"),
+    ):
+        wrong = Deployment.of(load({setting: value, "NEARSTREAM_KAFKA": "127.0.0.1:1"}))
+        with pytest.raises(SettingsError, match=told):
+            await prepare(wrong, role, 1.0)
 
 
 def test_only_the_role_alert_has_a_group_of_its_own() -> None:
