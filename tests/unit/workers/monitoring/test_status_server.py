@@ -91,7 +91,7 @@ def test_a_probe_may_ask_for_the_head_alone_and_other_paths_and_methods_are_refu
     address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
     for method, path, status, body in (
         ("HEAD", "/readyz", 200, b""),
-        ("GET", "/", 404, b"404 Not Found\n"),
+        ("GET", "/", 404, b'{"paths": ["/healthz", "/lag", "/metrics", "/readyz"]}\n'),
         ("POST", "/metrics", 405, b"405 Method Not Allowed\n"),
     ):
         connection = http.client.HTTPConnection(address, timeout=60)

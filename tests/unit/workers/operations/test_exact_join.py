@@ -36,12 +36,9 @@ def buckets(size: int, resemblance: Fraction) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_sets_of_other_sizes_cannot_reach_the_resemblance() -> None:
+def test_prefix_length_and_sizes_are_exact_where_floats_are_not() -> None:
     assert [longest(size, NINE_TENTHS) for size in (9, 8)] == [10, 8]
     assert [longest(20, Fraction(share)) for share in ("0.85", "0.95", "0.98")] == [23, 21, 20]
-
-
-def test_prefix_length_is_exact_where_floats_are_not() -> None:
     assert floor((1 - 0.9) * 10) + 1 == 1
     assert prefix_length(10, NINE_TENTHS) == 2
     assert [prefix_length(size, NINE_TENTHS) for size in (9, 10, 19, 20, 29)] == [1, 2, 2, 3, 3]
@@ -74,7 +71,7 @@ def test_a_pair_at_the_bound_meets_and_one_below_does_not() -> None:
 def related_sets(seed: int) -> list[set[int]]:
     """Return sets in clusters whose members differ by some symbols."""
     random, found = Random(seed), list[set[int]]()
-    for _ in range(40):
+    for _ in range(25):
         core = set(random.sample(range(4_000), random.randint(3, 40)))
         for _ in range(9):
             kept = set(random.sample(sorted(core), random.randint(max(1, len(core) - 4), len(core))))
@@ -83,7 +80,7 @@ def related_sets(seed: int) -> list[set[int]]:
     return found
 
 
-@pytest.mark.parametrize("share", ["0.7", "0.8", "0.9"])
+@pytest.mark.parametrize("share", ["0.7", "0.9"])
 def test_no_pair_at_the_bound_or_above_is_missed(share: str) -> None:
     sets, bound = related_sets(3), Fraction(share)
     join, found = ExactJoin(bound), set[tuple[int, int]]()
@@ -95,7 +92,7 @@ def test_no_pair_at_the_bound_or_above_is_missed(share: str) -> None:
     assert join.compared <= len(pairs) / 10
 
 
-@pytest.mark.parametrize("wrong", [Fraction(0), Fraction(11, 10)])
-def test_a_resemblance_out_of_range_is_refused(wrong: Fraction) -> None:
-    with pytest.raises(ValueError, match="a resemblance above 0"):
-        ExactJoin(wrong)
+def test_a_resemblance_out_of_range_is_refused() -> None:
+    for wrong in (Fraction(0), Fraction(11, 10)):
+        with pytest.raises(ValueError, match="a resemblance above 0"):
+            ExactJoin(wrong)

@@ -21,21 +21,15 @@ from nearstream.workers.operations.dead_letters import (
 NOTHING = parse_replay_log("")
 
 
-def test_spans_that_touch_become_one() -> None:
-    decided = NOTHING.with_span("a", 5, 9).with_span("a", 0, 3).with_span("a", 3, 5).with_span("a", 7, 8)
-    assert decided.spans == {"a": ((0, 9),)}
-    assert decided.with_span("a", 4, 4) == decided
-
-
-def test_what_is_covered_by_all_reasons_takes_no_place() -> None:
-    decided = NOTHING.with_span("a", 0, 3).with_span("b", 2, 6).with_span(ALL_REASONS, 0, 4)
-    assert decided.spans == {"b": ((2, 6),), ALL_REASONS: ((0, 4),)}
+def test_spans_take_as_little_place_as_they_can() -> None:
+    touching = NOTHING.with_span("a", 5, 9).with_span("a", 0, 3).with_span("a", 3, 5).with_span("a", 7, 8)
+    assert touching.spans == {"a": ((0, 9),)}
+    assert touching.with_span("a", 4, 4) == touching
+    covered_by_all = NOTHING.with_span("a", 0, 3).with_span("b", 2, 6).with_span(ALL_REASONS, 0, 4)
+    assert covered_by_all.spans == {"b": ((2, 6),), ALL_REASONS: ((0, 4),)}
     assert NOTHING.with_span(ALL_REASONS, 0, 0) == NOTHING
-
-
-def test_what_the_topic_no_longer_holds_is_forgotten() -> None:
-    decided = NOTHING.with_span("a", 0, 3).with_span("a", 4, 8).with_span("b", 0, 4)
-    assert decided.since(4).spans == {"a": ((4, 8),)}
+    no_longer_held = NOTHING.with_span("a", 0, 3).with_span("a", 4, 8).with_span("b", 0, 4)
+    assert no_longer_held.since(4).spans == {"a": ((4, 8),)}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.integers(0, 60), st.integers(0, 60))))
@@ -62,17 +56,14 @@ def test_foreign_metadata_is_an_error() -> None:
             parse_replay_log(text)
 
 
-def test_since_takes_an_age_or_a_time_with_its_zone() -> None:
+def test_since_takes_an_age_or_a_time_with_its_zone_and_nothing_else() -> None:
     for age, seconds in (("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800)):
         assert abs(since(age) - 1000 * (time.time() - seconds)) < 5000
     assert since("99999d") == since("1900-01-01T00:00Z") == 1
-    assert since("2026-03-02T08:15:00Z") == since("2026-03-02T10:15+02:00") == 1_772_439_300_000
-
-
-def test_since_takes_nothing_else() -> None:
     for text in ("", "yesterday", "5", "5w", "-5m", "2026-03-02", "2026-03-02T08:15:00", "9999999d"):
         with pytest.raises(argparse.ArgumentTypeError, match="expected"):
             since(text)
+    assert since("2026-03-02T08:15:00Z") == since("2026-03-02T10:15+02:00") == 1_772_439_300_000
 
 
 def test_a_dead_letter_that_was_written_twice_is_counted_once() -> None:

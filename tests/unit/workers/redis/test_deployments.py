@@ -29,46 +29,41 @@ def refusal(records: Records, ours: DeploymentRecord) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("records", [{}, {TOPIC: FINE}, {TOPIC: FINE, OTHER_TOPIC: record(preset("compact", KEY))}])
-def test_the_first_worker_fits_and_every_equal_one(records: Records) -> None:
+def test_the_first_worker_fits_and_every_equal_one() -> None:
     address = IndexAddress("redis://h", "ns", FINE.scheme, FINE.key_fingerprint)
-    require_same(records, address, TOPIC, FINE)
-    require_same(records, address, TOPIC, replace(FINE, group="two"))  # which the caller compares
+    for records in ({}, {TOPIC: FINE}, {TOPIC: FINE, OTHER_TOPIC: record(preset("compact", KEY))}):
+        for ours in (FINE, replace(FINE, group="two")):  # which the caller compares
+            require_same(records, address, TOPIC, ours)
+
+
+SECRET = f"NEARSTREAM_HASH_KEY to the key with the fingerprint {OTHER_KEY.fingerprint}"
 
 
 @pytest.mark.parametrize(
-    ("ours", "settings", "remedy"),
+    ("theirs", "ours", "settings", "remedy"),
     [
-        (preset("compact", KEY), "NEARSTREAM_SCHEME", "NEARSTREAM_SCHEME=fine"),
-        (preset("fine", OTHER_KEY), "NEARSTREAM_HASH_KEY", "NEARSTREAM_HASH_KEY to nothing"),
+        (FINE, record(preset("compact", KEY)), "NEARSTREAM_SCHEME", "NEARSTREAM_SCHEME=fine"),
+        (FINE, record(preset("fine", OTHER_KEY)), "NEARSTREAM_HASH_KEY", "NEARSTREAM_HASH_KEY to nothing"),
         (
-            preset("compact", OTHER_KEY),
+            record(preset("compact", OTHER_KEY)),
+            FINE,
             "NEARSTREAM_SCHEME, NEARSTREAM_HASH_KEY",
-            "NEARSTREAM_SCHEME=fine, NEARSTREAM_HASH_KEY to nothing",
+            f"NEARSTREAM_SCHEME=compact, {SECRET}",
         ),
     ],
+    ids=["scheme", "key", "both"],
 )
 def test_another_scheme_or_key_is_refused_naming_the_setting_to_restore(
-    ours: Scheme, settings: str, remedy: str
+    theirs: DeploymentRecord, ours: DeploymentRecord, settings: str, remedy: str
 ) -> None:
-    told = refusal({TOPIC: FINE}, record(ours))
-    assert told.startswith(f"{settings}: the signatures on {TOPIC} have the scheme {FINE.scheme}, ")
-    assert f"the settings give {ours.name}. Probably the settings of this worker are mistaken: set {remedy}. " in told
+    told = refusal({TOPIC: theirs}, ours)
+    assert told.startswith(f"{settings}: the signatures on {TOPIC} have the scheme {theirs.scheme}, ")
+    assert f"the settings give {ours.scheme}. Probably the settings of this worker are mistaken: set {remedy}. " in told
     assert told.index("mistaken: set ") < told.index("`nearstream index drop ")
 
 
-def test_a_secret_key_is_named_by_its_fingerprint() -> None:
-    secret = record(preset("compact", OTHER_KEY))
-    told = refusal({TOPIC: secret}, FINE)
-    key = f"NEARSTREAM_HASH_KEY to the key with the fingerprint {OTHER_KEY.fingerprint}"
-    assert f": set NEARSTREAM_SCHEME=compact, {key}. " in told
-
-
-def test_partitions_that_were_added_are_refused() -> None:
+def test_added_partitions_and_a_second_topic_for_one_index_are_refused() -> None:
     told = refusal({TOPIC: FINE}, replace(FINE, signatures_partitions=8))
     assert told.startswith(f"topic {TOPIC} has 8 partitions, but had 6 when its first worker started")
-
-
-def test_two_topics_never_fill_one_index() -> None:
     told = refusal({OTHER_TOPIC: FINE}, replace(FINE, group="two"))
     assert f"the index of {FINE.scheme} in ns is filled from {OTHER_TOPIC} by group one, not from {TOPIC}" in told
