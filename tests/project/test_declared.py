@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from packaging.markers import Marker
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_the_lists_of_public_names_agree() -> None:
+def test_the_lists_of_public_names_agree_and_the_page_of_python_has_each() -> None:
     tree = ast.parse((ROOT / "src/nearstream/__init__.py").read_text(encoding="utf-8"))
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
     imported = {
@@ -27,6 +28,10 @@ def test_the_lists_of_public_names_agree() -> None:
     assert imported == {name: f"nearstream.{module}" for name, module in nearstream._MODULE_OF.items()}
     for name, module in imported.items():
         assert getattr(nearstream, name) is getattr(sys.modules[str(module)], name)
+    documented = re.findall(r"^::: (nearstream\.[\w.]+)$", (ROOT / "docs/python.md").read_text(), re.MULTILINE)
+    assert {place.rpartition(".")[2]: resolve_name(place) for place in documented} == {
+        name: getattr(nearstream, name) for name in nearstream.__all__
+    }
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         nearstream.absent  # noqa: B018 - looking it up is what fails
 

@@ -1,103 +1,155 @@
-"""The example documents are complete, shuffled, and agree with their list of relations."""
+"""The example documents agree with their list of relations, and the example programs keep only new passages."""
 
+import importlib
 import json
+import sys
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
-from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
+from random import Random
+from runpy import run_path
 from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.devstack.wheels import packages_of, python_environment
+from tests.support.made_up import words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-RELATIONS = {
-    "exact_duplicate": 6,
-    "near_duplicate": 12,
-    "containment": 12,
-    "version": 12,
-    "rearranged": 3,
-    "overlap": 0,
-    "unrelated": 30,
-}
+LEAST = {"exact_duplicate": 6, "near_duplicate": 12, "containment": 12, "version": 12, "rearranged": 3, "unrelated": 30}
+PACKAGES = ("langchain-core>=1,<2", "llama-index-core>=0.14,<0.15")
+DIMENSIONS = 64
 
 
-def _lines(name: str) -> list[dict[str, Any]]:
+def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines()]
 
 
-@cache
-def documents() -> list[dict[str, Any]]:
-    """Return the documents in the order of arrival."""
-    return _lines("documents.jsonl")
-
-
-@cache
-def by_id() -> dict[str, dict[str, Any]]:
-    """Return the documents by their ids."""
-    return {document["id"]: document for document in documents()}
-
-
-@cache
-def relations() -> list[dict[str, Any]]:
-    """Return the known relations."""
-    return _lines("relations.jsonl")
+DOCUMENTS = {each["id"]: each for each in lines("documents.jsonl")}
+RELATIONS = lines("relations.jsonl")
 
 
 def observed_at(document: dict[str, Any]) -> datetime:
-    """Return the time of a document."""
     return datetime.fromisoformat(document["observed_at"])
 
 
-def test_every_document_has_an_id_a_text_and_a_time_with_a_zone() -> None:
-    assert len(by_id()) == len(documents()) >= 150
-    for document in documents():
+def test_every_document_has_a_text_and_a_time_and_they_arrive_in_another_order() -> None:
+    assert len(DOCUMENTS) == len(lines("documents.jsonl")) >= 150
+    for document in DOCUMENTS.values():
         assert document["text"].strip(), document["id"]
         assert observed_at(document).tzinfo is not None, document["id"]
-        assert observed_at(document).timestamp() >= 0, document["id"]
-
-
-def test_the_order_of_arrival_is_not_the_order_of_time() -> None:
-    times = [observed_at(document) for document in documents()]
+        if document["source"] == "peps" and document["labels"]["kind"] == "revision":
+            assert "the public domain" in " ".join(document["text"].lower().split()), document["id"]
+    times = list(map(observed_at, DOCUMENTS.values()))
     assert sum(later < earlier for earlier, later in pairwise(times)) > len(times) / 4
 
 
-def test_every_revision_of_a_pep_says_that_it_is_in_the_public_domain() -> None:
-    peps = [each for each in documents() if each["source"] == "peps" and each["labels"]["kind"] == "revision"]
-    assert peps
-    for document in peps:
-        assert "the public domain" in " ".join(document["text"].lower().split()), document["id"]
-
-
-def test_every_relation_says_why_of_two_documents_the_newer_first_and_no_pair_occurs_twice() -> None:
-    assert len({frozenset((each["newer"], each["older"])) for each in relations()}) == len(relations())
-    for relation in relations():
-        newer, older = by_id()[relation["newer"]], by_id()[relation["older"]]
+def test_every_relation_says_why_of_two_documents_the_newer_first_and_which_one_lies_inside() -> None:
+    assert len({frozenset((each["newer"], each["older"])) for each in RELATIONS}) == len(RELATIONS)
+    for relation in RELATIONS:
+        newer, older = DOCUMENTS[relation["newer"]], DOCUMENTS[relation["older"]]
         assert (observed_at(newer), newer["id"]) > (observed_at(older), older["id"]), relation
         assert relation["same_lineage"] == ("url" in newer and newer["url"] == older.get("url")), relation
-        assert relation["relation"] in RELATIONS, relation
         assert relation["why"].strip(), relation
-    found = Counter(each["relation"] for each in relations())
-    assert all(found[relation] >= at_least for relation, at_least in RELATIONS.items())
+        assert ("inner" in relation) == (relation["relation"] == "containment"), relation
+        inner = {"newer": (newer, older), "older": (older, newer)}.get(relation.get("inner", ""))
+        assert inner is None or len(inner[0]["text"]) < len(inner[1]["text"]), relation
+    found = Counter(each["relation"] for each in RELATIONS)
+    assert found.keys() <= LEAST.keys() | {"overlap"}
+    assert all(found[relation] >= at_least for relation, at_least in LEAST.items())
 
 
 def test_documents_of_one_url_are_all_related_also_where_nothing_changed() -> None:
-    listed = {
-        frozenset((each["newer"], each["older"])): each["relation"] for each in relations() if each["same_lineage"]
-    }
-    pairs = [(one, other) for one, other in combinations(documents(), 2) if "url" in one]
+    listed = {frozenset((each["newer"], each["older"])): each["relation"] for each in RELATIONS if each["same_lineage"]}
     expected = {
         frozenset((one["id"], other["id"])): "exact_duplicate" if one["text"] == other["text"] else "version"
-        for one, other in pairs
-        if one["url"] == other.get("url")
+        for one, other in combinations(DOCUMENTS.values(), 2)
+        if "url" in one and one["url"] == other.get("url")
     }
     assert listed.keys() == expected.keys()
     assert {name for pair, name in listed.items() if expected[pair] == "exact_duplicate"} == {"exact_duplicate"}
     assert set(listed.values()) == {"exact_duplicate", "version"}
 
 
-def test_containment_alone_says_which_one_lies_inside_and_that_one_is_shorter() -> None:
-    for relation in relations():
-        assert ("inner" in relation) == (relation["relation"] == "containment"), relation
-        if "inner" in relation:
-            outer = {"newer": "older", "older": "newer"}[relation["inner"]]
-            inner_text, outer_text = (by_id()[relation[role]]["text"] for role in (relation["inner"], outer))
-            assert len(inner_text) < len(outer_text), relation
+def paragraph(seed: int) -> str:
+    return " ".join(words(seed, 60))
+
+
+def text(*seeds: int) -> str:
+    return "\n\n".join(map(paragraph, seeds))
+
+
+def embed(passages: Sequence[str]) -> NDArray[np.float32]:
+    """Count the words of passages by their hashes."""
+    vectors = np.zeros((len(passages), DIMENSIONS), np.float32)
+    for row, passage in enumerate(passages):
+        for word in passage.split():
+            vectors[row, crc32(word.encode()) % DIMENSIONS] += 1
+    return vectors
+
+
+def vector_store() -> Any:  # noqa: ANN401 - a class of a module that is no part of a package
+    pytest.importorskip("usearch", reason="needs usearch")
+    return run_path(str(EXAMPLES / "before_embeddings.py"))["Passages"](embed, DIMENSIONS)
+
+
+async def test_only_new_passages_are_embedded() -> None:
+    one = vector_store()
+    assert len(await one.put("a", text(1, 2, 3))) == 3
+    assert await one.put("copy", text(1, 2, 3).upper()) == []
+    assert await one.put("b", text(1, 4, 3)) == [paragraph(4)]
+    (found,) = one.vectors.search(embed([paragraph(4)])[0], 1).keys
+    assert one.passages[int(found)] == paragraph(4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_each_text_is_in_the_store_as_long_as_any_document_has_it(seed: int) -> None:
+    draw, one, living = Random(seed), vector_store(), dict[str, str]()
+    for _ in range(40):
+        name = f"d{draw.randrange(8)}"
+        if draw.random() < 0.25:
+            living.pop(name, None)
+            await one.remove(name)
+        else:
+            living[name] = text(*draw.choices(range(12), k=draw.randint(1, 6)))
+            await one.put(name, living[name])
+        held, needed = set(one.passages.values()), {each for text in living.values() for each in text.split("\n\n")}
+        assert held == needed
+        assert len(one.vectors) == len(one.passages)
+    for name in ("never seen", *living):
+        await one.remove(name)
+    assert (len(one.vectors), one.passages) == (0, {})
+
+
+@pytest.mark.foreign
+async def test_langchain_and_llama_index_get_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both packages are imported after those of the tests, which they must not replace."""
+    folder = packages_of(python_environment(*PACKAGES))
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path, str(folder)])
+    module, key = importlib.import_module("langchain_only_new"), importlib.import_module("nearstream").HashKey.public()
+    only_new, made = module.OnlyNew(key), module.Document
+    first, second = only_new.transform_documents(
+        [
+            made(page_content=text(1, 2, 3), metadata={"source": "a"}),
+            made(page_content=text(1, 2, 3).upper(), metadata={"source": "copy"}),
+            made(page_content=text(1, 4, 3), metadata={"source": "b"}),
+            made(page_content=" "),
+        ]
+    )
+    assert (first.page_content, first.metadata) == (text(1, 2, 3), {"source": "a", "passage": 0})
+    assert (second.page_content, second.metadata) == (paragraph(4), {"source": "b", "passage": 0})
+    only_new = importlib.import_module("llama_index_only_new").OnlyNew()
+    made = importlib.import_module("llama_index.core").Document
+    pipeline = importlib.import_module("llama_index.core.ingestion").IngestionPipeline(
+        transformations=[only_new], disable_cache=True
+    )
+    documents = [made(text=text(1, 2, 3), id_="a"), made(text=text(1, 2, 3), id_="copy")]
+    (node,) = await pipeline.arun(documents=documents)
+    assert (node.node_id, node.get_content()) == ("a#0", text(1, 2, 3))
+    (node,) = pipeline.run(documents=[made(text=text(1, 4, 3), id_="b")])
+    assert (node.node_id, node.get_content()) == ("b#0", paragraph(4))

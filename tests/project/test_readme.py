@@ -28,7 +28,7 @@ def test_the_python_block_prints_what_its_comment_says() -> None:
 
 
 def test_the_first_screen_installs_and_scans_a_folder() -> None:
-    """The wheel is installed by test_wheel.py, so only what the line names is compared here."""
+    """The wheel is installed by test_packaging.py, so only what the line names is compared here."""
     install, scan = "\n".join(README.splitlines()[:24]).partition("```sh\n")[2].splitlines()[:2]
     (extra,) = re.findall(r"pip install '\.\[(\w+)\]' ", install)
     assert extra in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -44,13 +44,20 @@ def test_the_demo_block_shows_lines_that_the_demo_prints_in_order(capsys: pytest
 
 
 def test_the_kafka_way_runs_as_it_stands(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """The block starts a stack in a new folder, and `head` ends its `tail` after all verdicts and some events."""
-    del kafka, redis_url  # requested so that the test is skipped on a machine without them
+    """Its stack has the servers of the tests, and `head` ends its `tail` after all verdicts and some events."""
     (block,) = [text for kind, text in BLOCKS if kind == "sh" and "nearstream worker" in text]
-    block = block.replace("2> worker.log", f"2> {tmp_path}/worker.log")
+    block = block.partition("\n")[2].replace("2> worker.log", f"2> {tmp_path}/worker.log")  # .venv is installed
     block = block.replace("tail --from-start", "tail --from-start | head -n 210")
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEARSTREAM_")}
-    environment = {**inherited, "STACK": str(tmp_path / "stack")}
+    name = tmp_path.name.replace("_", "-")
+    environment = {
+        **inherited,
+        "STACK": str(tmp_path / "stack"),
+        "NEARSTREAM_KAFKA": kafka,
+        "NEARSTREAM_REDIS": redis_url,
+        "NEARSTREAM_STATUS": "off",
+        **{f"NEARSTREAM_{setting}": name for setting in ("TOPIC_PREFIX", "GROUP", "NAMESPACE")},
+    }
     done = subprocess.run(
         ["bash", "-c", f"set -eu\n{block}"],  # noqa: S607
         env=environment,

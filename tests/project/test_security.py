@@ -27,14 +27,12 @@ from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
 from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.signing.scheme import Keys, preset
+from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.settings import Settings, SettingsError, load
-from nearstream.workers.files.source import Item
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis.server.functions import function_library
 from nearstream.workers.worker.topology import create_app
 from tests.support.forged import FORGED, dangerous
@@ -86,14 +84,29 @@ def test_s01_only_loopback_without_a_token(status: str) -> None:
     assert not create_app(Settings(), Health(), None, None, None).conf.web_enabled
 
 
-def test_s07_nothing_that_fetches_is_imported() -> None:
-    fetching = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
-    serving = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
-    # The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, and NEARSTREAM_KAFKA_TOKEN_URL.
-    clients = dict.fromkeys(("client.py", "webhooks.py", "tokens.py"), "aiohttp")
+FETCHING = ("http.client", "urllib.request", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "websockets")
+SERVING = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
+# The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, and NEARSTREAM_KAFKA_TOKEN_URL.
+CLIENTS = dict.fromkeys(("client.py", "webhooks.py", "tokens.py"), "aiohttp")
+RUNNING = ("pickle", "marshal", "shelve", "yaml", "dill", "cloudpickle", "jsonpickle")
+# The others escape what they write. The script for completion holds texts of ours only.
+WRITERS = {f"{name}.{way}" for name in ("sys.stdout", "sys.stderr") for way in ("write", "writelines")} | {"print"}
+WRITING = ("terminal.py", "setup.py")
+
+
+def test_s07_s16_s18_s20_no_module_fetches_writes_or_runs_what_it_is_sent_by_itself() -> None:
+    """Few connect to a server or write to the terminal, and every client of Kafka has the settings of all."""
     for name, tree in trees():
-        named = [each for each in imported(tree) if not each.startswith(serving) and each != clients.get(name)]
-        assert not [each for each in named if each.startswith(fetching)], name
+        imports = {each for each in imported(tree) if not each.startswith(SERVING) and each != CLIENTS.get(name)}
+        assert not [each for each in imports if each.startswith(FETCHING) or each.split(".")[0] in RUNNING], name
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        called = {ast.unparse(call.func) for call in calls}
+        assert name in WRITING or not called & WRITERS, name
+        assert not [each for each in called if each.startswith("AIOKafka")], name
+        assert not called & {"eval", "exec", "compile", "__import__"}, name
+        assert "shell" not in {word.arg for call in calls for word in call.keywords}, name
+        constants = {str(arg.value) for call in calls for arg in call.args if isinstance(arg, ast.Constant)}
+        assert not constants & {"EVAL", "EVALSHA", "SCRIPT"}, name
 
 
 def test_s11_s21_the_operations_page_says_what_readers_and_writers_can_do() -> None:
@@ -103,26 +116,16 @@ def test_s11_s21_the_operations_page_says_what_readers_and_writers_can_do() -> N
     assert "with the key a reader can confirm a guessed short text" in told
 
 
-async def test_s13_equal_documents_in_two_collections_do_not_meet() -> None:
-    job = embedded(Deployment.of(Settings()))
-    items = []
-    for at, (collection, name) in enumerate([("one", "a"), ("two", "a"), ("two", "b")]):
-        value = json.dumps({"id": name, "text": prose(1), "collection": collection}).encode()
-        items.append(Item("", ConsumerRecord("", 0, at, at, None, value, [])))
-    events = [outcome.events async for outcome in job.outcomes(items)]
-    assert [len(each) for each in events] == [0, 0, 1]
+def test_s13_equal_documents_in_two_collections_have_no_key_in_common() -> None:
     key = HashKey.public()
     scheme = preset("fine", key)
     one, two = (
         scheme.keys(Signer(scheme, key).sign(Document(id="a", text=prose(1), collection=name, observed_at=TIME)), key)
         for name in ("one", "two")
     )
-    assert len(_flat(one)) > 20
-    assert not _flat(one) & _flat(two)
-
-
-def _flat(keys: Keys) -> set[bytes]:
-    return {keys.digest, *keys.bands, *keys.anchors} | ({keys.lineage} if keys.lineage else set())
+    flat = [{keys.digest, keys.lineage, *keys.bands, *keys.anchors} for keys in (one, two)]
+    assert len(flat[0]) > 20
+    assert flat[0] & flat[1] <= {None}
 
 
 async def test_s14_a_foreign_signature_is_bounded() -> None:
@@ -171,14 +174,6 @@ async def test_s16_no_dead_letter_writes_what_it_was_sent_into_the_log(caplog: p
         assert not dangerous(line)
 
 
-def test_s16_one_module_writes_to_the_terminal() -> None:
-    """It escapes what it writes. The script for completion holds texts of ours only."""
-    writers = {"print", "sys.stdout.write", "sys.stderr.write", "sys.stdout.writelines", "sys.stderr.writelines"}
-    for name, tree in trees():
-        called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        assert name in ("terminal.py", "setup.py") or not called & writers, name
-
-
 def test_s17_secrets_never_appear_in_a_traceback_that_shows_values() -> None:
     secrets = {
         "NEARSTREAM_HASH_KEY": PASSWORD * 3,
@@ -207,41 +202,10 @@ def _fail(settings: Settings) -> None:
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("name", ["HASH_KEY", "KAFKA_PASSWORD", "KAFKA_KEY_PASSWORD", "STATUS_TOKEN", "REDIS"])
-def test_s17_secrets_never_appear_in_a_refusal(name: str, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text(f" {PASSWORD}")
-    for given in ({f"NEARSTREAM_{name}": f" {PASSWORD}"}, {f"NEARSTREAM_{name}_FILE": str(tmp_path / "secret")}):
-        with pytest.raises(SettingsError) as caught:
-            load(given)
-        assert name in str(caught.value)
-        assert PASSWORD not in str(caught.value)
-
-
-def test_s20_every_client_of_kafka_is_made_with_the_settings_of_all() -> None:
-    for name, tree in trees():
-        called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        assert not [each for each in called if each.startswith("AIOKafka")], name
-
-
-def test_s18_nothing_runs_or_unpacks_what_it_is_sent() -> None:
-    unsafe = ("pickle", "marshal", "shelve", "yaml", "dill", "cloudpickle", "jsonpickle")
-    for name, tree in trees():
-        assert not [each for each in imported(tree) if each.split(".")[0] in unsafe], name
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                called = node.func.id if isinstance(node.func, ast.Name) else ""
-                assert called not in ("eval", "exec", "compile", "__import__"), name
-                assert not [word for word in node.keywords if word.arg == "shell"], name
-
-
 def test_s18_lua_is_fixed_and_builds_no_code() -> None:
     _, source = function_library()
     assert not re.findall(r"\bload\s*[({'\"\[]|\b(?:loadstring|dofile|loadfile|setfenv|require)\b", source)
     assert not re.findall(r"redis\.p?call\('(?:EVAL|EVALSHA|FUNCTION|SCRIPT|CONFIG|FLUSH\w+|KEYS)'", source)
-    for name, tree in trees():
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        words = [arg.value for call in calls for arg in call.args if isinstance(arg, ast.Constant)]
-        assert not {"EVAL", "EVALSHA", "SCRIPT"} & {str(word) for word in words}, name
 
 
 @cache
@@ -292,15 +256,17 @@ def _as_text(pattern: str | bytes) -> str:
 
 
 def test_s19_no_regex_is_superlinear() -> None:
+    """Nor is a group possessive, which matches what it should not up to Python 3.11.4 (issue 106052 of cpython)."""
     assert len(expressions()) > 100
     for pattern, way in expressions():
+        assert not re.search(r"\)(?:[*+?]|\{\d*,?\d*\})\+", pattern), f"write (?>(?:...)*) in {pattern}"
         if UNBOUNDED.search(pattern):
             _is_linear(pattern, way)
 
 
 def _is_linear(pattern: str, way: str) -> None:
     """Match a pattern with repeated characters, pairs of those that it names, and with prefixes of it."""
-    own = sorted({*re.sub(r"[A-Za-z0-9]", "", pattern), *pattern[:6], "a"})
+    own = sorted({*re.sub(r"\w", "", pattern), *pattern[:6], "a"})
     signs = sorted({*own, *'aA0 @/?:,.-="'})
     # A search also begins behind the first sign of "ababab", so it has read "bababa".
     is_everywhere = way == "search" and not pattern.startswith("^") and r"\A" not in pattern

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import venv
 from collections.abc import Callable
 from importlib.metadata import version
@@ -90,20 +89,6 @@ def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
     return distribution
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """Install a wheel in a new virtual environment and return the environment's `bin` folder.
-
-    The dependencies are those of the running environment, because installing them takes longer.
-    """
-    _install(wheel, folder, "--no-deps", "--no-index")
-    # Linked after the installation: pip would otherwise take an installation of the project in the running
-    # environment for one in the new environment.
-    site_packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(folder)}))
-    dependencies = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    (site_packages / "dependencies.pth").write_text("\n".join(dependencies))
-    return folder / "bin"
-
-
 def install_bare(wheel: Path, folder: Path) -> Path:
     """Install a wheel and its dependencies in a new virtual environment and return the environment's `bin` folder.
 
@@ -112,15 +97,11 @@ def install_bare(wheel: Path, folder: Path) -> Path:
     Raises:
         StackUnavailableError: pip cannot install them, such as without a network.
     """
-    try:
-        _install(wheel, folder)
-    except AssertionError as error:
-        raise StackUnavailableError(f"no bare environment: {error}") from None
-    return folder / "bin"
-
-
-def _install(wheel: Path, folder: Path, *options: str) -> None:
     pytest.importorskip("pip", reason="an installation needs pip")
     venv.create(folder, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *_PIP]
-    run([*pip, *options, str(wheel)], folder, within_seconds=INSTALL_SECONDS)
+    try:
+        run([*pip, str(wheel)], folder, within_seconds=INSTALL_SECONDS)
+    except AssertionError as error:
+        raise StackUnavailableError(f"no bare environment: {error}") from None
+    return folder / "bin"

@@ -1,0 +1,218 @@
+"""The files for Docker, Kubernetes and systemd agree with the code that they run."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
+from nearstream.workers.cli.parser import create_parser
+from nearstream.workers.cli.servers import ROLES
+from nearstream.workers.config.settings import PREFIX, Settings, load
+from tests.devstack.chart_tools import rendered, run_helm, unfit
+from tests.devstack.debian import unpacked
+from tests.devstack.kafka import KAFKA_VERSION, POM
+from tests.devstack.redis import command_line
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES = COMPOSE["services"]
+OURS = ("topics", "worker", "serve", "alert")
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+CHART = ROOT / "deploy/helm/nearstream"
+VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
+UNITS = sorted((ROOT / "deploy/systemd").glob("nearstream*.*"))
+INSTALLED = "/opt/nearstream/bin/nearstream"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    known = {PREFIX + item.name.upper() for item in fields(Settings)}
+    named = [ROOT / "docker-compose.yml", ROOT / "Dockerfile", ROOT / "docs/docker.md"]
+    for path in [*named, *(path for path in CHART.rglob("*") if path.is_file())]:
+        used = set(re.findall(rf"\b{PREFIX}[A-Z_]+", path.read_text()))
+        assert {name.removesuffix("_FILE") for name in used} <= known, path
+
+
+def test_what_stops_a_worker_waits_for_longer_than_its_stop_takes() -> None:
+    chart = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert chart["terminationGracePeriodSeconds"] > Settings().stop_seconds
+    assert int(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > Settings().stop_seconds
+
+
+def test_versions_are_those_of_the_package_and_of_the_servers_that_are_tested() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    images = re.findall(r"nearstream:(\d\S*)", (ROOT / "docs/kubernetes.md").read_text())
+    assert {chart["version"], chart["appVersion"], *images} == {VERSION}
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
+    assert f"<kafka.version>{KAFKA_VERSION}</kafka.version>" in POM.read_text(encoding="utf-8")
+    used = {service["image"] for service in SERVICES.values() if "build" not in service}
+    used |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    assert all(re.fullmatch(r"[a-z/]+:v?\d[\w.-]*(@sha256:[0-9a-f]{64})?", image) for image in used)
+
+
+def test_ports_are_open_on_loopback_only_where_programs_outside_look_for_them() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert len(published) == len(set(published)) == 6
+    assert all(port.startswith("127.0.0.1:") for port in published)
+    assert not [name for name, service in SERVICES.items() if "network_mode" in service]
+    inside, kafka = COMPOSE["x-nearstream"]["environment"]["NEARSTREAM_KAFKA"], SERVICES["kafka"]
+    told = f"INSIDE://{inside},OUTSIDE://127.0.0.1:${{KAFKA_PORT:-9092}}"
+    assert kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"] == told
+    assert kafka["ports"] == ["127.0.0.1:${KAFKA_PORT:-9092}:9092"]
+    assert SERVICES["valkey"]["ports"] == ["127.0.0.1:${REDIS_PORT:-6379}:6379"]
+    assert (Settings().kafka, Settings().redis) == ("127.0.0.1:9092", "redis://127.0.0.1:6379/0")
+
+
+def test_the_index_server_never_evicts_and_is_set_as_the_one_of_the_tests() -> None:
+    words = SERVICES["valkey"]["command"]
+    settings, tested = dict(zip(words[1::2], words[2::2], strict=True)), command_line("", 0, Path())
+    assert settings["--maxmemory-policy"] == "noeviction"
+    assert settings["--appendfsync"] == "everysec"
+    same = ("--save", "--appendonly", "--maxmemory-policy", "--hash-max-listpack-value")
+    assert {name: settings[name] for name in same} == {name: tested[tested.index(name) + 1] for name in same}
+
+
+def test_every_service_is_bounded_and_ours_cannot_write_or_gain_rights() -> None:
+    for name, service in SERVICES.items():
+        is_lasting = name != "topics"
+        assert service["restart"] == ("unless-stopped" if is_lasting else "no"), name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert ("healthcheck" in service) == is_lasting, name
+        mounts = [mount.split(":") for mount in service.get("volumes", []) if mount.startswith("./")]
+        assert all((ROOT / source).exists() and mode == "ro" for source, _, mode in mounts), name
+    for name in OURS:
+        assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"])
+        assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
+        assert [mount.split(":")[0] for mount in SERVICES[name]["tmpfs"]] == ["/tmp"]  # noqa: S108
+
+
+@pytest.mark.parametrize("service", ["worker", "serve", "alert"])
+def test_what_listens_beyond_its_container_has_a_token_from_a_file(service: str) -> None:
+    environment = SERVICES[service]["environment"]
+    settings = load(
+        {name: value for name, value in environment.items() if not name.endswith("_FILE")}
+        | {name.removesuffix("_FILE"): "t" * 20 for name in environment if name.endswith("_FILE")}
+    )
+    (secret,) = SERVICES[service]["secrets"]
+    assert f"/run/secrets/{secret}" in environment.values()
+    assert [settings.status.startswith("0.0.0.0:"), settings.api.startswith("0.0.0.0:")].count(True) == 1
+    assert re.search(r"http://127\.0\.0\.1:946[45]/readyz", SERVICES[service]["healthcheck"]["test"][-1])
+    path = re.fullmatch(r"\$\{[A-Z_]+:-(\./deploy/compose/[a-z]+\.token)\}", COMPOSE["secrets"][secret]["file"])
+    assert path is not None
+    assert len((ROOT / path[1]).read_text().strip()) >= 16
+
+
+def test_prometheus_finds_every_service_that_serves_metrics_with_its_token() -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
+    found = {
+        (name, place["port"]): job["authorization"]["credentials_file"]
+        for job in config["scrape_configs"]
+        for place in job["dns_sd_configs"]
+        for name in place["names"]
+    }
+    status, api = "/run/secrets/status_token", "/run/secrets/api_token"
+    assert found == {("worker", 9464): status, ("alert", 9464): status, ("serve", 9465): api}
+    assert SERVICES["prometheus"]["secrets"] == ["status_token", "api_token"]
+
+
+def test_s23_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() -> None:
+    last = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert last.rstrip().endswith('USER 10001:10001\nENTRYPOINT ["nearstream"]')
+    assert not re.search(r"apt-get|pip install|pip wheel|gcc", last)
+
+
+def test_the_image_is_built_from_what_the_wheel_is_made_of() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    links = [path.name for path in (ROOT / "src/nearstream").iterdir() if path.is_symlink()]
+    made_of = {"pyproject.toml", project["readme"], *project["license-files"], *links}
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    first, *rules = [line for line in lines if not line.startswith("#")]
+    assert first == "*"
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == made_of | {"deploy/requirements.lock", "src"}
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_all_that_the_chart_makes_fits_its_schema_and_its_pods_load_their_settings(
+    values: Path, tmp_path: Path
+) -> None:
+    linted = run_helm("lint", "--strict", str(CHART), "--values", str(values))
+    assert linted.returncode == 0, linted.stdout
+    made = rendered(CHART, values)
+    assert unfit(made) == []
+    wrong = [{**each, "spec": {**each["spec"], "surplus": 1}} for each in made if each["kind"] == "Deployment"]
+    assert len(unfit(wrong)) == len(wrong) > 0
+    secrets = {"hash-key": "k" * 32, "status-token": "s" * 16, "api-token": "a" * 16, "kafka-password": "p"}
+    for name, text in (secrets | {"redis-address": "rediss://u:p@redis.example:6379/0"}).items():
+        (tmp_path / name).write_text(text)
+    for pod in [each["spec"]["template"]["spec"] for each in made if each["kind"] in ("Deployment", "Job")]:
+        (container,) = pod["containers"]
+        given = {each["name"]: each["value"] for each in container["env"]}
+        load({name: text.replace("/etc/nearstream/secret", str(tmp_path)) for name, text in given.items()})
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert pod["securityContext"]["runAsNonRoot"]
+
+
+@pytest.mark.foreign
+def test_workers_are_scaled_by_their_lag_and_a_missing_image_is_told(tmp_path: Path) -> None:
+    made = rendered(CHART, CHART / "ci/production-values.yaml")
+    scaled: dict[str, Any] = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "ScaledObject"}
+    topics = {name: [each["metadata"]["topic"] for each in spec["triggers"]] for name, spec in scaled.items()}
+    assert topics == {"trial-sign": [DOCUMENTS.name], "trial-match": [SIGNATURES.name]}
+    assert {spec["maxReplicaCount"] for spec in scaled.values()} == {24}
+    deployed = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Deployment"}
+    assert [name for name in sorted(deployed) if "replicas" not in deployed[name]] == ["trial-match", "trial-sign"]
+    (tmp_path / "values.yaml").write_text("{}")
+    with pytest.raises(ValueError, match=r"image\.repository: expected the image that you built"):
+        rendered(CHART, tmp_path / "values.yaml")
+
+
+@pytest.mark.foreign
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    """Of a template, the instance `all` is judged. The units that ours name are those of the Debian package."""
+    tree, program, copies = unpacked("systemd"), tmp_path / "nearstream", []
+    program.symlink_to(Path(sys.executable).parent / "nearstream")
+    for unit in UNITS:
+        (tmp_path / unit.name).write_text(unit.read_text().replace(INSTALLED, str(program)))
+        if unit.suffix in (".service", ".timer"):
+            copies.append(tmp_path / unit.name.replace("@.", "@all."))
+    known = f"{tmp_path}:{tree.root / 'usr/lib/systemd/system'}:{tree.root / 'lib/systemd/system'}"
+    done = subprocess.run(
+        [tree.program("systemd-analyze"), "verify", "--man=no", "--recursive-errors=one", *copies],
+        env=os.environ | tree.environment(*tree.private_libraries) | {"SYSTEMD_UNIT_PATH": known},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_unit_starts_a_command_that_there_is_and_its_settings_can_be_loaded() -> None:
+    services = {unit.stem: unit for unit in UNITS if unit.suffix == ".service"}
+    assert {unit.stem for unit in UNITS if unit.suffix == ".timer"} <= services.keys()
+    for unit in services.values():
+        ((program, line),) = re.findall(r"^ExecStart=(\S+) (.*)$", unit.read_text(), re.MULTILINE)
+        assert program == INSTALLED
+        for role in ROLES if "%i" in line else ("",):
+            create_parser().parse_args(line.replace("%i", role).split())
+    for profile, path in (("production", "systemd/nearstream.env"), ("mail", "mail/nearstream.env")):
+        lines = (ROOT / "deploy" / path).read_text().splitlines()
+        given = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+        assert load(given | {"NEARSTREAM_HASH_KEY": "k" * 32}).profile == profile
+
+
+def test_the_page_about_mail_starts_units_that_there_are_and_only_the_filter_has_no_key() -> None:
+    (names,) = re.findall(r"^systemctl enable --now (.*)$", (ROOT / "docs/mail.md").read_text(), re.MULTILINE)
+    units = {name: re.sub(r"@.*", "@", name) for name in names.split()}
+    texts = {name: (ROOT / f"deploy/systemd/{unit}.service").read_text() for name, unit in units.items()}
+    without_key = [name for name, text in texts.items() if "NEARSTREAM_HASH_KEY_FILE=%d/hash-key" not in text]
+    assert without_key == ["nearstream-milter"]
