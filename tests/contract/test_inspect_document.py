@@ -1,15 +1,13 @@
 """What an index tells about one document, with one slot, with several, and in a cluster."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.matching.arriving import Arrival, Arriving, message_of, pack_keys
-from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.arriving import Arriving, message_of, pack_keys
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.messages import Cover, Entry
 from nearstream.streams.store.store import Position, Shape, Store
@@ -19,6 +17,7 @@ from nearstream.workers.redis.reading.inspect import StateFacts, inspect_buckets
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import NO_LEASE
 from tests.support import made_up
+from tests.support.filing import Filing
 from tests.support.made_up import KEY, NOON, STANDARD, words
 
 PARTITIONS = 4
@@ -40,20 +39,9 @@ async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncI
     await index.close()
 
 
-class Topic:
-    """Gives each document the next offset of its partition."""
-
-    def __init__(self) -> None:
-        self._offsets = Counter[int]()
-
-    def arrival(self, signature: Signature) -> Arrival:
-        partition = partition_of(signature.document_key.encode(), PARTITIONS)
-        self._offsets[partition] += 1
-        return Arrival(signature.document_key, signature, Position(partition, self._offsets[partition] - 1))
-
-    async def match(self, index: RedisIndex, signatures: Sequence[Signature]) -> list[Matched]:
-        arrivals = [self.arrival(each) for each in signatures]
-        return await Matcher(index.store(), STANDARD, KEY).match_all(arrivals)
+async def match(index: RedisIndex, *signatures: Signature) -> list[Matched]:
+    filing = Filing(index.store())
+    return [await filing.match(each) for each in signatures]
 
 
 def sign(name: str, text: list[str], minute: int = 0, lineage: str | None = None) -> Signature:
@@ -73,11 +61,11 @@ async def current(index: RedisIndex, name: str) -> StateFacts:
 async def test_a_document_is_shown_with_its_states(index: RedisIndex) -> None:
     minutes = (10, 40, 30, 20)
     batch = [sign("a", words(minute, 300), minute) for minute in minutes]
-    first, second, third, fourth = (each.registered.number for each in await Topic().match(index, batch))
+    first, second, third, fourth = (each.registered.number for each in await match(index, *batch))
     states = await shown(index, "a")
     assert [state.number for state in states] == [second, third, fourth, first]
     partition = partition_of(b"default/a", PARTITIONS)
-    assert [state.position for state in states] == [Position(partition, offset) for offset in (1, 2, 3, 0)]
+    assert [state.position for state in states] == [Position(partition, offset) for offset in (2, 3, 4, 1)]
     assert [state.signature for state in states] == [STANDARD.kept(batch[at]) for at in (1, 2, 3, 0)]
     assert [state.superseded_by for state in states] == [0, third, fourth, second]
     assert [[pair.number for pair in state.pairs] for state in states] == [[first], [second], [second], []]
@@ -87,8 +75,9 @@ async def test_a_document_is_shown_with_its_states(index: RedisIndex) -> None:
 
 
 async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
-    topic = Topic()
-    await topic.match(index, [sign("a", TEXT), sign("b", NEAR, 1)])
+    filing = Filing(index.store())
+    for each in (sign("a", TEXT), sign("b", NEAR, 1)):
+        await filing.match(each)
     founder, copy = await current(index, "a"), await current(index, "b")
     assert copy.family is not None
     assert copy.family.facts is not None
@@ -97,7 +86,7 @@ async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
     assert (facts.founder, facts.representative, facts.size) == ("default/a", founder.number, 2)
     assert facts.joined == (1, 1, 1)
     assert founder.family == replace(copy.family, ordinal=1)
-    await topic.match(index, [sign("b", [*NEAR, *words(6, 5)], 2)])
+    await filing.match(sign("b", [*NEAR, *words(6, 5)], 2))
     again, former = await shown(index, "b")
     assert again.family == former.family
     assert again.family is not None
@@ -107,7 +96,7 @@ async def test_a_copy_is_shown_with_its_family(index: RedisIndex) -> None:
 
 
 async def test_a_document_that_only_changed_a_little_has_no_copies(index: RedisIndex) -> None:
-    await Topic().match(index, [sign("a", TEXT), sign("a", NEAR, 1)])
+    await match(index, sign("a", TEXT), sign("a", NEAR, 1))
     again, former = await shown(index, "a")
     assert former.family is None
     assert again.family is not None
@@ -119,7 +108,7 @@ async def test_a_state_is_shown_as_its_verdict_told_it(index: RedisIndex) -> Non
     texts += [("h", [*PASSAGE, *words(7, 4)]), ("b", [*NEAR, *words(8, 40)]), ("e", OTHER[:-3])]
     batch = [sign(name, text, minute) for minute, (name, text) in enumerate(texts)]
     links_of_others = 0
-    for signature, matched in zip(batch, await Topic().match(index, batch), strict=True):
+    for signature, matched in zip(batch, await match(index, *batch), strict=True):
         states = await shown(index, signature.id)
         state = next(each for each in states if each.number == matched.registered.number)
         verdict = matched.verdict
@@ -132,10 +121,10 @@ async def test_a_state_is_shown_as_its_verdict_told_it(index: RedisIndex) -> Non
 
 
 async def test_a_state_that_is_not_decided_yet_is_shown(index: RedisIndex) -> None:
-    topic = Topic()
-    await topic.match(index, [sign("a", TEXT)])
-    decided, store = await current(index, "a"), index.store()
-    arrival = topic.arrival(sign("a", OTHER, 1))
+    store = index.store()
+    filing = Filing(store)
+    await filing.match(sign("a", TEXT))
+    decided, arrival = await current(index, "a"), filing.arrival(sign("a", OTHER, 1))
     arriving = Arriving(STANDARD.kept(sign("a", OTHER, 1)), STANDARD.keys(sign("a", OTHER, 1), KEY))
     (told,) = await store.register([message_of(arrival, arriving, store.number(arrival.position))])
     state, former = await shown(index, "a")
@@ -146,7 +135,7 @@ async def test_a_state_that_is_not_decided_yet_is_shown(index: RedisIndex) -> No
 async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
     place = replace(address, limits=replace(address.limits, retention_seconds=256))
     index = await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
-    await Topic().match(index, [sign("a", TEXT)])
+    await match(index, sign("a", TEXT))
     state = await current(index, "a")
     assert not state.expired
     assert state.expires_at_ms == state.registered_at_ms + 256_000
@@ -176,7 +165,7 @@ async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> No
 
 async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: RedisIndex) -> None:
     batch = [sign(name, TEXT, lineage=name) for name in "ab"]
-    await Topic().match(index, batch)
+    await match(index, *batch)
     state = await current(index, "b")
     buckets = await inspect_buckets(index, STANDARD.keys(batch[1], KEY), state.number)
     assert {(each.kind, each.entries) for each in buckets if each.holds} == {("digest", 2), ("lineage", 1)}

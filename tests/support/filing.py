@@ -42,7 +42,15 @@ class Filing:
 
     async def match(self, signature: Signature) -> Matched:
         """Match a signature."""
-        return await self._bring(Arrival(signature.document_key, signature, self._position(signature.document_key)))
+        return await self._bring(self.arrival(signature))
+
+    def arrival(self, signature: Signature) -> Arrival:
+        """Return a signature as the next record of its partition."""
+        return Arrival(signature.document_key, signature, self._position(signature.document_key))
+
+    def ends(self) -> list[Position]:
+        """Return the last position of each partition."""
+        return [Position(*each) for each in self._offsets.items()]
 
     async def remove(self, name: str) -> Matched:
         """Remove a document of the default collection."""
