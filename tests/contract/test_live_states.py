@@ -9,6 +9,7 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.limits import REMOVAL_MS
 from nearstream.streams.store.registration import Sent, Status
 from nearstream.streams.store.store import Store
+from tests.support.families import lines
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sent_at, sign, verdict
 from tests.support.stores import Make, at_time
@@ -40,7 +41,7 @@ async def test_of_two_states_of_one_moment_the_one_sent_later_is_live(store: Sto
     assert await live_version(store) == version(states[-1])
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("offset", [127, 2**32])
 async def test_the_time_comes_before_the_position(store: Store, offset: int) -> None:
     early, late = sent_at(state("v1", 1), offset + 1), sent_at(state("v2", 2), offset)
     await matcher(store).match_all(in_order([late, early]))
@@ -88,14 +89,6 @@ async def test_a_late_state_stands_at_its_place(store: Store) -> None:
     assert [each.registered.status for each in again] == [Status.OVERTAKEN] * 5
 
 
-async def test_an_old_state_that_is_delivered_again_does_not_become_current(store: Store) -> None:
-    one, batch = matcher(store), in_order([state("v1"), state("v2", 9)])
-    await one.match_all(batch)
-    again = await one.match_all(batch)
-    assert [each.registered.status for each in again] == [Status.KNOWN] * 2
-    assert await live_version(store) == version(batch[1])
-
-
 async def test_an_unchanged_record_that_was_signed_twice_is_unchanged_again(store: Store) -> None:
     """Also if the document has another text by then, or has returned to this one."""
     texts, one = ["t", "t", "u", "u", "t", "t"], matcher(store)
@@ -114,7 +107,7 @@ async def test_a_record_that_was_signed_twice_is_answered_as_before(store: Store
     one = matcher(store)
     told = await one.match_all(in_order([first, other, then]))
     again = await one.match_all(in_order([first, other, then, first], 3))
-    assert [verdict(each).event_id for each in again] == [verdict(each).event_id for each in (*told, told[0])]
+    assert [lines(each) for each in again] == [lines(each) for each in (*told, told[0])]
     assert [each.registered.number for each in again] == [each.registered.number for each in (*told, told[0])]
 
 
@@ -185,15 +178,6 @@ async def test_a_removal_is_remembered_for_an_hour(store: Store) -> None:
     for after_ms, status in ((REMOVAL_MS, Status.OVERTAKEN), (REMOVAL_MS + 1, Status.NEW)):
         time.now_ms = NOW_MS + after_ms
         assert statuses(await match(at_times, late, first=1 + after_ms % 2)) == [status]
-
-
-async def test_records_that_are_delivered_again_stay_removed(store: Store) -> None:
-    batch = [sent_at(put("a", TEXT), 1), sent_at(removal("a"), 2), sent_at(put("a", TEXT), 1)]
-    await match(store, *batch)
-    first, gone, late = await match(store, *batch)
-    assert statuses([first, gone, late]) == [Status.OVERTAKEN, Status.REMOVED, Status.OVERTAKEN]
-    assert gone.registered.was_known
-    assert await live(store) == []
 
 
 async def test_a_removal_takes_all_states_of_a_document(store: Store) -> None:

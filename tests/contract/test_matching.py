@@ -13,10 +13,8 @@ from nearstream.schemas.topics.codec import decode_signature, encode_signature
 from nearstream.schemas.verdicts.events import Containment, Retraction, Version
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Call, Position, Store, Transport
-from tests.support.families import lines
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sign, verdict
 from tests.support.stores import through
@@ -68,17 +66,6 @@ async def test_a_founder_that_changes_tells_again_of_other_families_and_a_copy_d
         others = [event.older.id for event in pairs if event.older.id not in ("a", name)]
         told[name] = matched.verdict.family.ordinal, others
     assert told == {"a": (1, ["other"]), "b": (2, [])}
-
-
-async def test_a_document_that_was_signed_twice_is_told_again_and_counted_once(store: Store) -> None:
-    """A signer that dies after it has sent a batch leaves its signatures twice, at other offsets."""
-    one, copy = (with_fields(sign(name, TEXT), origin=Origin("documents", 0, at)) for at, name in enumerate("ab"))
-    batch = in_order([Arrival(each.document_key, each) for each in (one, copy, one, copy)])
-    told = [lines(each) for each in await matcher(store).match_all(batch)]
-    assert told[2:] == told[:2]
-    (growth,) = await store.growth([Measure(store.number(Position(0, 0)))])
-    assert growth is not None
-    assert growth.size == 2
 
 
 async def test_copies_of_one_batch_are_told_once(store: Store) -> None:

@@ -1,6 +1,5 @@
 """The members of a family are read page by page, also of a large one whose members come and go."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -120,21 +119,3 @@ def test_an_id_is_looked_up_as_it_is_given_and_then_as_message_ids_are_written()
     assert spellings("1@a") == ["1@a", "<1@a>"]
     assert spellings(" <1@a> ") == [" <1@a> ", "<1@a>", "1@a"]
     assert spellings("<>") == ["<>"]
-
-
-async def test_families_that_are_read_at_once_share_one_connection(
-    index: RedisIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filing, reader = await campaign(index), LabelledFamilies(index.address)
-    await filing.label("a", age_seconds=7_200)
-    opened, opening = [], RedisIndex.open_to_read
-
-    async def counted(address: IndexAddress) -> RedisIndex:
-        opened.append(await opening(address))
-        return opened[-1]
-
-    monkeypatch.setattr(RedisIndex, "open_to_read", counted)
-    growths = await asyncio.gather(*(reader.growth(f"default/{name}") for name in ("a", "c0", "c1", "c0")))
-    assert None not in growths
-    assert len(opened) == 1
-    await reader.close()

@@ -18,11 +18,10 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Store
-from tests.support.families import arrivals, campaign, lines, pair_events, real_traffic, verdict
+from tests.support.families import arrivals, lines, pair_events, real_traffic, verdict
 from tests.support.matching import KEY, SCHEME
-from tests.support.stores import Make, Shaky, growths, through, until_done
+from tests.support.stores import Make, Shaky, through, until_done
 
 FOR_EVER = IndexLimits(retention_seconds=0)
 
@@ -59,7 +58,7 @@ async def test_a_record_that_is_delivered_again_is_told_byte_for_byte(make: Make
     Then it may also tell of a document that came later and met no member of its family.
     """
     random = Random(seed)
-    records = arrivals(real_traffic(random, 80, 25))
+    records = arrivals(real_traffic(random, 50, 18))
     true = true_ids(records)
     one, first, removed, done = matcher(shaken(await make(FOR_EVER), random, 60)), list[Matched](), set[str](), 0
     while done < len(records):
@@ -124,19 +123,3 @@ async def test_an_answer_lost_anywhere_changes_no_family(make: Make, seed: int) 
 def facts(matched: Matched) -> Sequence[object]:
     said = verdict(matched)
     return said.event_id, said.family, said.verdict
-
-
-@pytest.mark.parametrize("seed", range(2))
-async def test_counts_of_a_family_are_exact(make: Make, seed: int) -> None:
-    random = Random(seed)
-    store = shaken(await make(FOR_EVER), random, 60)
-    one, batch, done = matcher(store), arrivals(campaign(60)), 0
-    while done < len(batch):
-        part = batch[max(0, done - 5) : done + (size := random.randrange(1, 12))]
-        await until_done(lambda part=part: one.match_all(part))
-        done += size
-    found = await until_done(lambda: one.match_all(batch))
-    assert [verdict(each).family.ordinal for each in found] == list(range(1, 61))
-    assert {each.registered.status for each in found} == {Status.KNOWN}
-    (family,) = await until_done(lambda: growths(store, [each.registered.number for each in found]))
-    assert (family.size, family.joined) == (60, (59, 59, 59))

@@ -114,10 +114,15 @@ async def test_who_used_a_lost_index_uses_the_rebuilt_one(place: IndexAddress, c
     rebuild = await begun(place)
     await matcher(rebuild.store).match_all(BATCH[:9])
     await rebuild.cover(ends(BATCH[:9]))
-    for asked in (lane.match_all(BATCH[9:]), seen(reader, BATCH[1])):
+    newcomer = await opened(place)
+    assert await newcomer.state() is IndexState.REBUILDING
+    asking = (lane.match_all(BATCH[9:]), seen(reader, BATCH[1]), seen(newcomer, BATCH[1]))
+    for asked in (*asking, matcher(newcomer.store()).match_all(BATCH[9:])):
         with pytest.raises(IndexUnavailableError, match=r"replaced|rebuilt"):
             await asked
     await rebuild.lease.finish()
+    await rebuild.lease.finish()
+    assert (await seen(newcomer, BATCH[1])).candidates
     deadline = asyncio.get_running_loop().time() + 30
     while True:
         try:
@@ -130,7 +135,7 @@ async def test_who_used_a_lost_index_uses_the_rebuilt_one(place: IndexAddress, c
     known = {each.partition: each.offset for each in ends(BATCH[:9])}
     assert await worker.trusted_checkpoints() == known
     assert (await seen(reader, BATCH[1])).candidates
-    for each in (worker, reader, rebuild):
+    for each in (worker, reader, newcomer, rebuild):
         await each.close()
 
 
@@ -181,22 +186,6 @@ async def test_a_slot_that_knows_less_decides_the_checkpoint(address: IndexAddre
     await client.hdel(index.facts_keys[1], "o1")
     assert await index.trusted_checkpoints() == {0: 5}
     await index.close()
-
-
-async def test_while_an_index_is_rebuilt_nobody_else_uses_it(place: IndexAddress) -> None:
-    rebuild = await begun(place)
-    worker = await opened(place)
-    assert await worker.state() is IndexState.REBUILDING
-    with pytest.raises(IndexUnavailableError, match="being rebuilt"):
-        await matcher(worker.store()).match_all(BATCH[:1])
-    with pytest.raises(IndexUnavailableError, match="being rebuilt"):
-        await seen(worker, BATCH[0])
-    await rebuild.lease.finish()
-    await rebuild.lease.finish()
-    (found,) = await matcher(worker.store()).match_all(BATCH[:1])
-    assert found.registered.status is Status.NEW
-    await worker.close()
-    await rebuild.close()
 
 
 async def test_a_rebuild_resumes_from_its_checkpoints(place: IndexAddress) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -465,30 +465,3 @@ async def test_a_removal_declares_former_states_of_any_distance(client: Redis, l
     for batch in ([puts[0]], [puts[1]], puts[2:4], [puts[4]], [puts[5]], [late, removal, new], [*puts, removal]):
         call = Call(0, "register", batch, 0)
         assert await transport.all([call]) == await memory.all([call])
-
-
-async def test_a_lane_asks_once_to_register_an_update_of_what_it_registered(
-    client: Redis, layout: StoreLayout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    held, sent = HeldConnections(client.connection_pool), list[int]()
-    execute = held.execute_commands
-
-    async def counted(commands: Sequence[Any]) -> list[Any]:
-        sent.append(len(commands))
-        return await execute(commands)
-
-    own, other = (RedisTransport(held, layout, LaneCalls(layout)) for _ in range(2))
-    puts = [
-        Put(row * PARTITIONS, DOCUMENTS[0], Order(row, 0, row, b"%08d" % row), 1, b"record", 1_700_000_000_000)
-        for row in (1, 1_000, 2_000, 3_000)
-    ]
-    await own.all([Call(0, "register", puts[:1], 0)])
-    monkeypatch.setattr(held, "execute_commands", counted)
-    for transport, put, former, exchanges in (
-        (own, puts[1], puts[0], 1),
-        (other, puts[2], puts[1], 2),
-        (own, puts[3], puts[2], 2),
-    ):
-        ((answer,),) = await transport.all([Call(0, "register", [put], 0)])
-        assert (answer.status, answer.former, len(sent)) == (Status.NEW, former.number, exchanges)
-        sent.clear()

@@ -94,8 +94,3 @@ def lines(matched: Matched) -> list[bytes]:
     """Return what is sent, byte for byte."""
     said = [] if matched.verdict is None else [encode_json(matched.verdict)]
     return [*said, *map(encode_json, matched.events)]
-
-
-def partition(families: dict[str, int]) -> set[frozenset[str]]:
-    """Return the families as sets of ids, from the family of each id."""
-    return {frozenset(one for one, own in families.items() if own == family) for family in families.values()}

@@ -28,12 +28,6 @@ async def test_each_document_of_a_batch_that_spans_years_has_a_verdict() -> None
     assert [verdict(each).id for each in told] == [*(f"d{number}" for number in range(5)), "last"]
 
 
-async def test_without_retention_nothing_expires() -> None:
-    one = matcher(local_store(IndexLimits(retention_seconds=0)))
-    await one.match(sign("a", TEXT))
-    assert verdict(await one.match(sign("b", TEXT, 10**7))).verdict == "exact_duplicate"
-
-
 async def test_what_has_expired_takes_no_memory() -> None:
     """A family lasts for 50 minutes, and a page is updated for ever."""
     store, sizes, copies = local_store(FIVE_MINUTES), list[int](), 0
