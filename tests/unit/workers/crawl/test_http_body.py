@@ -55,6 +55,8 @@ def test_chunks_are_undone_without_a_declaration_if_all_are_there() -> None:
     assert undo(chunks(gzip.compress(HEAD)), "identity", "gzip", MAX) == Body(HEAD)
     for other in (chunks(HEAD)[:-5], b"5\r\nwords of a text", b"0\r\n", b"a\r\n0\r\n\r\n"):
         assert undo(other, "", "", MAX) == Body(other)
+    for body in (HEAD, b"face it: no chunks", b"3\r\nabcd\r\n0\r\n\r\n", b""):
+        assert undo(body, "chunked", "", MAX) == Body(body)
 
 
 def test_what_follows_gzip_is_left_out() -> None:
@@ -71,33 +73,25 @@ def test_encodings_are_undone_from_the_last_to_the_first() -> None:
             assert undo(gzip.compress(gzip.compress(HEAD)), "", "gzip, gzip", MAX) == Body(HEAD)
 
 
-def test_a_body_without_chunks_is_left_as_it_is() -> None:
-    for body in [HEAD, b"face it: no chunks", b"3\r\nabcd\r\n0\r\n\r\n", b""]:
-        assert undo(body, "chunked", "", MAX) == Body(body)
-
-
 def test_a_body_that_is_cut_off_gives_what_precedes_and_says_so() -> None:
-    for name, packing in [("gzip", "gzip"), ("deflate", "deflate"), ("zstd", "zstd"), ("br", "br")]:
-        text = "".join(f"<p>page {number * 7919 % 1009}</p>" for number in range(20_000)).encode()
-        found = undo(PACK[packing](text)[:-20], "", name, MAX)
+    text = "".join(f"<p>page {number * 7919 % 1009}</p>" for number in range(20_000)).encode()
+    for name in ("gzip", "deflate", "zstd", "br"):
+        found = undo(PACK[name](text)[:-20], "", name, MAX)
         assert found.is_cut_off
         assert text.startswith(found.content)
         assert len(found.content) > 10_000
-
-
-def test_chunks_that_are_cut_off_give_what_precedes_and_say_so() -> None:
     assert undo(b"5\r\nabcde\r\n9\r\nfgh", "chunked", "", MAX) == Body(b"abcdefgh", is_cut_off=True)
     assert undo(b"5\r\nabcde\r\n", "chunked", "", MAX) == Body(b"abcde", is_cut_off=True)
 
 
 def test_what_is_packed_in_no_known_way_is_refused() -> None:
+    damaged = bytes((byte * 37 + 11) % 256 for byte in range(600))
     for name in NAMES:
-        damaged = bytes((byte * 37 + 11) % 256 for byte in range(600))
         with pytest.raises(EncodingError):
             undo(damaged, "", name, MAX)
 
 
 def test_no_more_than_a_byte_beyond_the_limit_is_unpacked() -> None:
-    for name, packing in [(name, name) for name in ("gzip", "deflate", "br", "zstd")]:
-        found = undo(PACK[packing](b"a" * 50_000_000), "", f"{name},{name}", MAX)
+    for name in ("gzip", "deflate", "br", "zstd"):
+        found = undo(PACK[name](HEAD * 60_000), "", f"{name},{name}", MAX)
         assert len(found.content) == MAX + 1
