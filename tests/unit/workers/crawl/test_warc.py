@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,10 @@ def found(content: bytes) -> list[WarcPage | Redirect | Broken | PassedOver]:
     return records
 
 
+def pages(content: bytes) -> list[WarcPage]:
+    return [record for record in found(content) if isinstance(record, WarcPage)]
+
+
 def urls(records: list[WarcPage | Redirect | Broken | PassedOver]) -> list[str]:
     return [record.url for record in records if isinstance(record, WarcPage)]
 
@@ -40,27 +45,28 @@ def three() -> bytes:
 def test_a_response_is_a_page_with_its_url_and_its_time() -> None:
     crawl = Crawl()
     crawl.response("http://a.example/x", b"<p>text", headers=[("content-type", "TEXT/HTML; charset=latin-1")])
-    (_, page) = found(crawl.content())
-    assert isinstance(page, WarcPage)
+    (page,) = pages(crawl.content())
     observed_at = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
     assert page[1:6] == ("http://a.example/x", observed_at, "TEXT/HTML; charset=latin-1", b"<p>text", False)
     assert page.payload.startswith(payload_of(b"<p>text") + " <urn:uuid:")
     assert crawl.content()[page.offset :].startswith(b"WARC/1.0\r\n")
 
 
+GZIP, CHUNKED = ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")
+
+
 def test_the_encodings_of_a_response_are_undone() -> None:
+    crawl = Crawl()
     for encode in [packed, chunked]:
         body, header = encode(b"<p>text")  # type: ignore[operator] # one of two functions
-        crawl = Crawl()
         crawl.response("http://a.example/x", body, headers=[HTML, header])
-        page = found(crawl.content())[1]
-        assert isinstance(page, WarcPage)
-        assert page.content == b"<p>text"
-    crawl = Crawl()
     crawl.stored("http://a.example/x", gzip.compress(b"<p>text"), "text/html")
-    page = found(crawl.content())[1]
-    assert isinstance(page, WarcPage)
-    assert page.content == b"<p>text"
+    assert [(page.content, page.is_cut_off) for page in pages(crawl.content())] == [(b"<p>text", False)] * 3
+    cut = Crawl()
+    cut.response("http://a.example/a", gzip.compress(b"<p>text " * 99)[:-9], headers=[HTML, GZIP])
+    cut.response("http://a.example/b", b"6\r\n<p>tex\r\n9\r\nt", headers=[HTML, CHUNKED])
+    first, second = pages(cut.content())
+    assert (first.is_cut_off, second.is_cut_off, second.content) == (True, True, b"<p>text")
 
 
 def test_headers_with_other_ends_of_lines_are_read() -> None:
@@ -73,8 +79,7 @@ def test_headers_with_other_ends_of_lines_are_read() -> None:
             b"WARC-Date: 2026-03-02T08:15:00Z",
         )
         length = b"Content-Length: %d" % len(block)
-        (page,) = found(end.join((*fields, b"Content-Type: application/http", length, b"", block)))
-        assert isinstance(page, WarcPage)
+        (page,) = pages(end.join((*fields, b"Content-Type: application/http", length, b"", block)))
         assert (page.content, page.content_type) == (b"<p>text", "text/html")
 
 
@@ -85,9 +90,6 @@ def test_a_record_behind_nul_is_found() -> None:
     records = found(first.content() + bytes(512) + second.content())
     assert urls(records) == ["http://a.example/1", "http://a.example/2"]
     assert sum(isinstance(record, Broken) for record in records) == 1
-
-
-GZIP, CHUNKED = ("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")
 
 
 def test_a_refused_page_is_not_quoted() -> None:
@@ -106,7 +108,7 @@ def test_a_page_that_the_crawler_has_cut_off_is_marked() -> None:
     whole = three()
     for field in (b"WARC-Truncated: length", b"WARC-Segment-Number: 1"):
         cut = whole.replace(b"WARC-Type: response", field + b"\r\nWARC-Type: response", 1)
-        assert [page.is_cut_off for page in found(cut) if isinstance(page, WarcPage)] == [True, False, False]
+        assert [page.is_cut_off for page in pages(cut)] == [True, False, False]
 
 
 def test_resources_and_conversions_are_pages_by_the_type_of_their_record() -> None:
@@ -117,8 +119,7 @@ def test_resources_and_conversions_are_pages_by_the_type_of_their_record() -> No
     crawl.stored("http://a.example/d", b"<p>text", "application/xhtml+xml", "conversion")
     crawl.stored("http://a.example/e e", b"<html>text", "unknown/unknown")
     crawl.stored("ftp://a.example/f", b"text", "text/plain", "response")
-    pages = [(page.url, page.content_type) for page in found(crawl.content()) if isinstance(page, WarcPage)]
-    assert pages == [
+    assert [(page.url, page.content_type) for page in pages(crawl.content())] == [
         ("http://a.example/a", "text/html; charset=utf-8"),
         ("file:///b.txt", "text/plain"),
         ("urn:text:http://a.example/c", "text/plain"),
@@ -128,34 +129,6 @@ def test_resources_and_conversions_are_pages_by_the_type_of_their_record() -> No
     ]
 
 
-def test_resources_that_are_no_pages_are_passed_over() -> None:
-    crawl = Crawl()
-    crawl.stored("metadata://gnu.org/software/wget/warc/wget_arguments.txt", b"--mirror", "text/plain")
-    crawl.stored("http://a.example/a", b"x", "image/png")
-    crawl.stored("http://a.example/b", b"", "text/plain")
-    crawl.stored("http://a.example/c", b"<p>" + bytes(5_000_000), "text/html")
-    crawl.stored("dns:a.example", b"20260302081500\na.example. 300 IN A 192.0.2.1", "text/dns", "response")
-    reasons = ["no_response", "no_response", "media_type", "empty", "too_large", "media_type"]
-    assert list(read_warc(pieces(crawl.content(), 65536))) == [PassedOver(reason) for reason in reasons]
-
-
-def test_what_is_no_text_is_no_page_whatever_its_type() -> None:
-    for content in [b"%PDF-1.4 text", b"\x89PNG\r\n\x1a\n" + bytes(99), bytes(range(256)) * 4]:
-        crawl = Crawl()
-        crawl.response("http://a.example/a", content)
-        crawl.stored("http://a.example/b", content, "text/plain")
-        assert found(crawl.content())[1:] == [PassedOver("media_type")] * 2
-
-
-def test_a_response_that_ends_inside_its_encoding_is_marked() -> None:
-    crawl = Crawl()
-    crawl.response("http://a.example/a", gzip.compress(b"<p>text " * 99)[:-9], headers=[HTML, GZIP])
-    crawl.response("http://a.example/b", b"6\r\n<p>tex\r\n9\r\nt", headers=[HTML, CHUNKED])
-    pages = [page for page in found(crawl.content()) if isinstance(page, WarcPage)]
-    assert [page.is_cut_off for page in pages] == [True, True]
-    assert pages[1].content == b"<p>text"
-
-
 def test_what_is_no_page_is_passed_over_with_a_reason() -> None:
     crawl = Crawl()
     crawl.revisit("http://a.example/a")
@@ -163,16 +136,25 @@ def test_what_is_no_page_is_passed_over_with_a_reason() -> None:
     crawl.response("http://a.example/c", b"x", headers=[("Content-Type", "image/png")])
     crawl.response("http://a.example/d", b"x", headers=[])
     crawl.response("http://a.example/e", b"<p>" + bytes(RECORD_MAX_BYTES))
-    crawl.response("http://a.example/f", gzip.compress(bytes(RECORD_MAX_BYTES)), headers=[HTML, packed(b"")[1]])
+    crawl.response("http://a.example/f", gzip.compress(bytes(RECORD_MAX_BYTES)), headers=[HTML, GZIP])
     crawl.response("http://a.example/g", b"<!DOCTYPE html><p>without a type", headers=[])
     crawl.response("http://a.example/h", b"<html><p>of a wrong type", headers=[("Content-Type", "html")])
     crawl.response("http://a.example/i", b"")
-    reasons = ["no_response", "revisit", "http_status", "media_type", "media_type", "too_large", "too_large"]
+    crawl.stored("metadata://gnu.org/software/wget/warc/wget_arguments.txt", b"--mirror", "text/plain")
+    crawl.stored("http://a.example/j", b"x", "image/png")
+    crawl.stored("http://a.example/k", b"", "text/plain")
+    crawl.stored("http://a.example/l", b"<p>" + bytes(5_000_000), "text/html")
+    crawl.stored("dns:a.example", b"20260302081500\na.example. 300 IN A 192.0.2.1", "text/dns", "response")
+    for content in [b"%PDF-1.4 text", b"\x89PNG\r\n\x1a\n" + bytes(99), bytes(range(256)) * 4]:
+        crawl.response("http://a.example/m", content)
+        crawl.stored("http://a.example/n", content, "text/plain")
+    reasons = ["no_response", "revisit", "http_status", "media_type", "media_type", "too_large", "too_large", "empty"]
+    reasons += ["no_response", "media_type", "empty", "too_large", "media_type", *["media_type"] * 6]
     records = list(read_warc(pieces(crawl.content(), 65536)))
     others = [each for each in records if not isinstance(each, WarcPage)]
-    assert others == [PassedOver(reason) for reason in [*reasons, "empty"]]
-    pages = {each.url: each.content_type for each in records if isinstance(each, WarcPage)}
-    assert pages == {"http://a.example/g": "text/html", "http://a.example/h": "html"}
+    assert others == [PassedOver(reason) for reason in reasons]
+    types = {each.url: each.content_type for each in records if isinstance(each, WarcPage)}
+    assert types == {"http://a.example/g": "text/html", "http://a.example/h": "html"}
 
 
 def test_a_permanent_redirect_names_where_it_leads() -> None:
@@ -247,43 +229,26 @@ def test_only_one_record_is_held() -> None:
 A, B, C = (f"https://{name}.example/page" for name in "abc")
 
 
-def test_a_page_has_the_urls_that_redirect_to_it_once() -> None:
+def leading(*redirects: tuple[str, str]) -> Redirects:
     met = Redirects()
-    met.add(A, B)
-    met.add(C, f"{B}?utm_source=mail#top")
-    met.add(A, B)
+    for source, target in redirects:
+        met.add(source, target)
+    return met
+
+
+def test_a_page_has_the_urls_that_redirect_to_it_once() -> None:
+    met = leading((A, B), (C, f"{B}?utm_source=mail#top"), (A, B))
     assert met.take(B) == [A, C]
     assert met.take(B) == met.take(A) == []
+    assert leading((f"{A}?PHPSESSID=1", A), (A, "https://[broken")).take(A) == []  # another form of a URL is none
+    circle = leading((A, B), (B, A))
+    assert (circle.take(A), circle.take(B)) == ([A, B], [])
+    assert leading((A, "/page?old"), (f"{A}?old", "//c.example/page")).take(C) == [A, f"{A}?old"]
 
 
-def test_a_redirect_to_another_form_of_its_url_is_none() -> None:
-    met = Redirects()
-    met.add(f"{A}?PHPSESSID=1", A)
-    met.add(A, "https://[broken")
-    assert met.take(A) == []
-
-
-def test_redirects_in_a_circle_name_a_page_of_the_circle_if_it_comes() -> None:
-    met = Redirects()
-    met.add(A, B)
-    met.add(B, A)
-    assert met.take(A) == [A, B]
-    assert met.take(B) == []
-
-
-def test_a_chain_leads_to_its_end_over_relative_targets() -> None:
-    met = Redirects()
-    met.add(A, "../page/" if A.endswith("/") else "/page?old")
-    met.add(f"{A}?old", "//c.example/page")
-    assert met.take(C) == [A, f"{A}?old"]
-
-
-def test_what_is_remembered_is_bounded() -> None:
-    met = Redirects()
-    for number in range(9):
-        met.add(f"{A}/{number}", B)
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warc, "_TARGETS_MAX", 50)
+    met = leading(*((f"{A}/{number}", B) for number in range(9)))
     assert len(met.take(B)) == warc._SOURCES_MAX
-    for number in range(warc._TARGETS_MAX + 1):
-        met.add(f"{A}/{number}", f"{B}/{number}")
-    assert met.take(f"{B}/0") == []
-    assert met.take(f"{B}/1") == [f"{A}/1"]
+    met = leading(*((f"{A}/{number}", f"{B}/{number}") for number in range(51)))
+    assert (met.take(f"{B}/0"), met.take(f"{B}/1")) == ([], [f"{A}/1"])
