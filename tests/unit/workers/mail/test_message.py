@@ -3,7 +3,7 @@
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 
@@ -39,15 +39,15 @@ def plain(raw: bytes | str) -> Mail:
     return read_message(data, RECEIVED, KEY, NO_HTML)
 
 
-def body(content: bytes, headers: str = "") -> str:
-    text = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content).document.text
-    assert text is not None
-    return text
+def with_header(name: str, value: bytes, text: str = BODY) -> Mail:
+    """Read a message whose one header of this name has the value."""
+    lines = [line for line in HEADERS.encode().splitlines(keepends=True) if not line.startswith(name.encode())]
+    return plain(b"".join((*lines, name.encode(), b": ", value, b"\r\n\r\n", text.encode())))
 
 
-def multipart(*parts: str, boundary: str = "x", kind: str = "mixed") -> str:
-    inner = "".join(f"--{boundary}\r\n{part}\r\n" for part in parts)
-    return f"Content-Type: multipart/{kind}; boundary={boundary}\r\n\r\n{inner}--{boundary}--\r\n"
+def multipart(*parts: str) -> str:
+    inner = "".join(f"--x\r\n{part}\r\n" for part in parts)
+    return f"Content-Type: multipart/mixed; boundary=x\r\n\r\n{inner}--x--\r\n"
 
 
 def test_a_message_becomes_a_document() -> None:
@@ -69,74 +69,86 @@ def test_addresses_are_known_as_keyed_hashes_only() -> None:
     assert address_hash("anna@a.example", HashKey.from_secret(b"another")) != document.sender_hash
     public = plain(HEADERS + "\r\n" + BODY).document
     assert (public.sender_hash, public.recipient_hashes) == (None, ())
-
-
-def test_the_first_64_recipients_are_hashed() -> None:
-    secret = HashKey.from_secret(b"of this deployment")
     addresses = [f"r{number}@a.example" for number in range(100)]
-    message = f"To: {', '.join(addresses)}\r\n\r\n{BODY}".encode()
-    document = read_message(message, RECEIVED, secret, NO_HTML).document
+    document = read_message(f"To: {', '.join(addresses)}\r\n\r\n{BODY}".encode(), RECEIVED, secret, NO_HTML).document
     assert document.recipient_hashes == tuple(sorted(address_hash(one, secret) for one in addresses[:64]))
 
 
-def test_without_a_usable_message_id_the_id_is_derived() -> None:
-    for value in ["", "no brackets@a.example", "<>", "<" + "a" * 600 + ">", "<a b@c>"]:
-        headers = HEADERS.replace("<12@a.example>", value)
-        first, again = (plain(headers + "\r\n" + BODY).document.id for _ in range(2))
-        assert first == again
-        assert first is not None
-        assert len(first) == 32
-        assert plain(headers + "\r\n" + BODY + "more").document.id != first
+# Odd headers are read alike by every Python, because workers of two versions read one topic.
+SUBJECTS = (
+    (b"=?iso-8859-1?b?Y2Fm6Q==?=", "caf\xe9"),
+    (b"=?utf-8?b?A?= text", "=?utf-8?b?A?= text"),
+    (b"folded\r\n over two lines", "folded  over two lines"),
+    (b"=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
+    (b"=?iso-2022-jp?B?GyRCRnxLXA==?=", "\u65e5\u672c"),
+    (b"=?x-unknown?q?=E4?=", "\xe4"),
+    (b"=?utf-8*en?q?a?=", "a"),
+    (b"=?utf-8?q?=?=", "="),
+    (b"caf\xc3\xa9 =?utf-8?q?a?=", "caf\xe9 a"),
+    (b"a\r\n\tb", "a \tb"),
+    (b"\x85a\x0bb\x0cc\x1cd\x1de\x1ef", "\u2026a\x0bb\x0cc\x1cd\x1de\x1ef"),
+    (b"=?utf-8?B?8J+YgA==?= =?utf-8?B?8J+Y?= =?utf-8?B?gA==?=", "\U0001f600\U0001f600"),
+)
+# The time that is read, or None if the time is that of the arrival.
+DATES = (
+    (b"Mon, 2 Mar 26 08:15:00 EST", "02 13:15"),
+    (b"Tue, 3 Mar 2026 08:00:00 -0000", "03 08:00"),
+    (b"Mon Mar  2 08:15:00 2026", "02 08:15"),
+    (b"02 Mar 2026 08:15:00 +01:00", "02 08:15"),
+    (b"Mon, 2 Mar 2026 08:15:00 PM +0100", "02 08:15"),
+    (b"Mon, 2 Mar 2026 08:15:00 -00:00", "02 08:15"),
+    (b"Mon, 2 Mar 2026 08:15:00 +0_1_0", "02 08:05"),
+    (b"Mon, 2 Mar 2026 08:15:00 +0100 (c (d) e", "02 07:15"),
+    (b"Mon, 2-Mar-2026 08:15:00 +0100 (CET)", None),
+    (b"Mon, 2 Mar 2026 08:15:60 +0100", None),
+    (b"Mon, 2 Mar 2026 08:15:00.123 +0100", None),
+    (b"Mon, 2 Mar 1969 09:15:00 +0100", None),
+    (b"Mon, 5 Mar 2026 09:15:00 +0100", None),
+    *((value, None) for value in (b"", b"yesterday", b"0 0 0", b"9" * 5000)),
+)
+NO_IDS = (b"", b"no brackets@a.example", b"<>", b"<" + b"a" * 600 + b">", b"<a b@c>", b"< 1@a >")
+IDS = (
+    (b"<1@a> <2@a>", "<1@a>"),
+    (b"\r\n <1@a>", "<1@a>"),
+    (b"<1@a>\r<2@a>", "<1@a>"),
+    (b"<[1@a]@b>", "<[1@a]@b>"),
+)
 
 
-def test_a_date_that_is_not_sane_does_not_count() -> None:
-    for date in [
-        "",
-        "yesterday",
-        "Mon, 2 Mar 1969 09:15:00 +0100",
-        "Mon, 5 Mar 2026 09:15:00 +0100",
-        "0 0 0",
-        "9" * 5000,
-    ]:
-        headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", date)
-        assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED
-    headers = HEADERS.replace("Mon, 2 Mar 2026 09:15:00 +0100", "Tue, 3 Mar 2026 08:00:00 -0000")
-    assert plain(headers + "\r\n" + BODY).document.observed_at == RECEIVED + timedelta(hours=23)
-
-
-def test_subjects_are_decoded_tolerantly() -> None:
-    for subject, decoded in [
-        (b"=?iso-8859-1?b?Y2Fm6Q==?=", "café"),
-        (b"=?utf-8?b?A?= text", "=?utf-8?b?A?= text"),
-        (b"folded\r\n over two lines", "folded  over two lines"),
-    ]:
-        assert plain(b"Subject: " + subject + b"\r\n\r\n" + BODY.encode()).subject == decoded
+def test_a_subject_a_date_and_an_id_are_read_tolerantly() -> None:
+    for value, subject in SUBJECTS:
+        assert with_header("Subject", value).subject == subject
+    for value, clock in DATES:
+        sent_at = with_header("Date", value).document.observed_at
+        assert sent_at is not None
+        assert (None if sent_at == RECEIVED else sent_at.strftime("%d %H:%M")) == clock
+    for value, name in IDS:
+        assert with_header("Message-ID", value).document.id == name
+    for value in NO_IDS:  # in place of which one is derived from the whole message
+        found = [with_header("Message-ID", value, text).document.id for text in (BODY, BODY, f"{BODY}more")]
+        assert found[0] == found[1] != found[2]
+        assert len(found[0] or "") == 32
 
 
 def test_texts_are_decoded_tolerantly() -> None:
     for headers, content, text, degraded in [
         ("Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xe9", "café", ()),
-        ("Content-Transfer-Encoding: base64\r\n", b"Y2Fmw6k=", "café", ()),
-        ("Content-Transfer-Encoding: quoted-printable\r\n", b"caf=C3=A9", "café", ()),
         ("Content-Type: text/plain; charset=utf-8\r\n", b"caf\xff \xc3\xa9", "caf\ufffd é", ("charset_replaced",)),
         ("", b"ca\xc2\xadf\xe2\x80\x8be", "cafe", ()),
     ]:
-        filler = BODY.encode() if "base64" not in headers else b""
-        mail = plain(HEADERS.encode() + headers.encode() + b"\r\n" + content + b"\n" + filler)
-        if filler:
-            assert mail.document.text == f"{text}\n{BODY}"
-        assert mail.degraded == degraded
+        mail = plain(f"{HEADERS}{headers}\r\n".encode() + content + b"\n" + BODY.encode())
+        assert (mail.document.text, mail.degraded) == (f"{text}\n{BODY}", degraded)
 
 
-def test_html_is_read_in_the_charset_that_it_has() -> None:
-    for content_type, encoding in [
-        ("text/html", "cp1251"),
-        ("text/html; charset=koi8-r", "koi8-r"),
+def test_without_the_parser_tags_are_stripped_and_the_document_says_so() -> None:
+    russian = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
+    for content_type, content, encoding, text in [
+        ("text/html", russian, "cp1251", RUSSIAN),
+        ("text/html; charset=koi8-r", russian, "koi8-r", RUSSIAN),
+        ("text/html", f"<p>{BODY}", "ascii", BODY.strip()),
     ]:
-        content = '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251"><p>' + RUSSIAN
         mail = plain(f"{HEADERS}Content-Type: {content_type}\r\n\r\n".encode() + content.encode(encoding))
-        assert mail.document.text is not None
-        assert (mail.document.text.strip(), mail.degraded) == (RUSSIAN, ("extraction_fallback",))
+        assert ((mail.document.text or "").strip(), mail.degraded) == (text, ("extraction_fallback",))
 
 
 def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:
@@ -148,12 +160,6 @@ def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> No
     empty.attach(MIMEText("plain " + BODY))
     empty.attach(MIMEText("<img src=x>", "html"))
     assert read_message(empty.as_bytes(), RECEIVED, KEY, html).document.text == "plain " + BODY
-
-
-def test_without_the_parser_tags_are_stripped_and_the_document_says_so() -> None:
-    mail = plain(HEADERS + "Content-Type: text/html\r\n\r\n<p>" + BODY)
-    assert (mail.document.text or "").strip() == BODY.strip()
-    assert mail.degraded == ("extraction_fallback",)
 
 
 def test_attachments_are_left_out_and_forwarded_messages_read() -> None:
@@ -190,12 +196,10 @@ def test_a_message_with_nothing_but_its_subject_and_notices_has_no_text() -> Non
 
 
 def test_messages_without_bytes_or_with_too_many_are_refused() -> None:
-    with pytest.raises(InvalidMessageError) as refusal:
-        plain(b"")
-    assert refusal.value.reason == "empty_value"
-    with pytest.raises(InvalidMessageError) as refusal:
-        plain(bytes(MESSAGE_MAX_BYTES + 1))
-    assert refusal.value.reason == "too_large"
+    for raw, reason in ((b"", "empty_value"), (bytes(MESSAGE_MAX_BYTES + 1), "too_large")):
+        with pytest.raises(InvalidMessageError) as refusal:
+            plain(raw)
+        assert refusal.value.reason == reason
 
 
 def nested(levels: int) -> bytes:
@@ -209,12 +213,8 @@ BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made
     "20,000 parts": (lambda: _MIXED + b"--x\r\n\r\npart of many words\r\n" * 20_000, ("truncated",)),
     "2,000 levels": (lambda: nested(2_000), ("parse_fallback",)),
     "3,000 messages in messages": (lambda: HEADERS.encode() + b"Content-Type: message/rfc822\r\n\r\n" * 3_000, None),
-    "a Subject of encoded words": (
-        lambda: b"Subject: " + b"=?utf-8?q?a?= " * 23_000 + b"\r\n\r\n" + BODY.encode(),
-        None,
-    ),
     "parameters of parts": (
-        lambda: _MIXED + (b'--x\r\nContent-Type: text/plain; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
+        lambda: _MIXED + (b'--x\r\nContent-Type: a/b; "' + b";" * 2_000 + b"\r\n\r\n") * 7_000,
         None,
     ),
     "lines": (lambda: HEADERS.encode() + b"\r\n" + b"\n" * 16_000_000, ("truncated",)),
@@ -222,10 +222,6 @@ BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made
     "boundaries that are none": (lambda: _MIXED + b"--xx\r\n" * 2_000_000, ("structure_repaired", "truncated")),
     "delimiters in levels": (lambda: nested(90) + b"\r\n--b1x" * 1_500_000, ("structure_repaired", "truncated")),
     "messages in base64": (lambda: _IN_BASE64 * 20_000 + b"QQ==" * 3_000_000, None),
-    "no uuencode": (
-        lambda: HEADERS.encode() + b"Content-Transfer-Encoding: uue\r\n\r\nbegin 6 a\r\n" + b"zz\r\n" * 4_000_000,
-        None,
-    ),
     "headers of a part": (lambda: _MIXED + b"--x\r\n" + b"a:b\r\n" * 290_000 + b"\r\nbody", None),
     "addresses": (lambda: b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
     "base64": (
@@ -292,76 +288,10 @@ def test_a_whole_mail_has_its_quotes_and_no_lineage() -> None:
     assert (found.lineage, found.text) == (None, REPLY)
 
 
-def odd(header: bytes) -> Mail:
-    """Read odd headers alike by every Python, because workers of two versions read one topic."""
-    return plain(header + b"\r\n\r\n" + BODY.encode())
-
-
-SUBJECTS = (
-    (b"=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
-    (b"=?iso-2022-jp?B?GyRCRnxLXA==?=", "\u65e5\u672c"),
-    (b"=?x-unknown?q?=E4?=", "\xe4"),
-    (b"=?utf-8*en?q?a?=", "a"),
-    (b"=?utf-8?q?=?=", "="),
-    (b"=?utf-8?B?a?=", "=?utf-8?B?a?="),
-    (b"caf\xc3\xa9 =?utf-8?q?a?=", "caf\xe9 a"),
-    (b"a\r\n\tb", "a \tb"),
-    (b"\x85a\x0bb\x0cc\x1cd\x1de\x1ef", "\u2026a\x0bb\x0cc\x1cd\x1de\x1ef"),
-    (b"=?utf-8?B?8J+YgA==?= =?utf-8?B?8J+Y?= =?utf-8?B?gA==?=", "\U0001f600\U0001f600"),
-)
-# The hour and minute on 2 March 2026, or None if the time is that of the arrival.
-DATES = (
-    (b"Mon, 2 Mar 26 08:15:00 EST", "13:15"),
-    (b"Mon Mar  2 08:15:00 2026", "08:15"),
-    (b"Mon, 2-Mar-2026 08:15:00 +0100 (CET)", None),
-    (b"02 Mar 2026 08:15:00 +01:00", "08:15"),
-    (b"Mon, 2 Mar 2026 08:15:60 +0100", None),
-    (b"Mon, 2 Mar 2026 08:15:00 PM +0100", "08:15"),
-    (b"Mon, 2 Mar 2026 08:15:00 -00:00", "08:15"),
-    (b"Mon, 2 Mar 2026 08:15:00.123 +0100", None),
-    (b"Mon, 2 Mar 2026 08:15:00 +0_1_0", "08:05"),
-    (b"Mon, 2 Mar 2026 08:15:00 +0100 (c (d) e", "07:15"),
-)
-IDS = (
-    (b"< 1@a >", ""),
-    (b"<1@a> <2@a>", "<1@a>"),
-    (b"\r\n <1@a>", "<1@a>"),
-    (b"<1@a>\r<2@a>", "<1@a>"),
-    (b"<[1@a]@b>", "<[1@a]@b>"),
-)
-
-
-def test_an_odd_subject_is_read_alike() -> None:
-    for value, subject in SUBJECTS:
-        assert odd(b"Subject: " + value).subject == subject
-
-
-def test_an_odd_date_is_read_alike() -> None:
-    for value, clock in DATES:
-        sent_at = odd(b"Date: " + value).document.observed_at
-        assert sent_at is not None
-        assert (None if sent_at == RECEIVED else sent_at.strftime("%H:%M")) == clock
-
-
-def test_an_odd_message_id_is_read_alike() -> None:
-    for value, name in IDS:
-        found = odd(b"Message-ID: " + value).document.id
-        assert found is not None
-        assert (found if found.startswith("<") else "") == name
-
-
 def test_a_header_is_found_behind_what_does_not_belong_to_it() -> None:
-    for ends in [b"\r\n", b"\r\r\n", b"\n"]:
+    lines = (b"Message-ID: <1@a>", b"a line of no field", b"Content-Type: text/html", b"", f"<p>{BODY}".encode(), b"")
+    for end in [b"\r\n", b"\r\r\n", b"\n"]:
         for before in [b"\r\n\r\n", b"\xef\xbb\xbf", b">From a@b Mon Mar  2 08:15:00 2026\r\n", b"\nFrom: a@x\n"]:
-            text = "The bridge over the river is closed from Monday until further notice."
-            lines = (
-                b"Message-ID: <1@a>",
-                b"a line of no field",
-                b"Content-Type: text/html",
-                b"",
-                f"<p>{text}</p>".encode(),
-                b"",
-            )
-            found = plain(before + ends.join(lines))
-            assert (found.document.id, (found.document.text or "").strip()) == ("<1@a>", text)
+            found = plain(before + end.join(lines))
+            assert (found.document.id, (found.document.text or "").strip()) == ("<1@a>", BODY.strip())
             assert "structure_repaired" in found.degraded

@@ -4,15 +4,14 @@ import asyncio
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from io import BytesIO
 
 import pytest
 from prometheus_client import REGISTRY
 
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.http.client import api_client, mail_client
+from nearstream.workers.http.client import mail_client
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
 from nearstream.workers.mail.message import Memory
@@ -22,6 +21,8 @@ from tests.support.mail import campaign_mail
 OFFER = struct.pack(">III", 6, 0x1FF, 0x1FFFFF)
 BULK = b'{"verdict":"bulk","count_1h":37,"resemblance":0.941,"degraded":false}'
 CONTINUE = packets.packet(packets.CONTINUE)
+TOKENS = f"# of the filter\n{'t' * 20} inbox 200\n"
+NO_API = {"API": "127.0.0.1:1"}
 
 Respond = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -81,7 +82,7 @@ class MailServer:
 
 @asynccontextmanager
 async def _filtering(
-    respond: Respond, collection: str = "default", api_seconds: float = 60.0
+    respond: Respond, collection: str = "default", api_seconds: float = 60.0, *, learns: bool = False
 ) -> AsyncIterator[MailServer]:
     """Run an API and a filter, and yield a mail server that has connected."""
 
@@ -92,16 +93,28 @@ async def _filtering(
             writer.close()
 
     api = await asyncio.start_server(answer, "127.0.0.1", 0, limit=2**20)
-    host, port = api.sockets[0].getsockname()
-    given = {"API": f"{host}:{port}", "API_TOKEN": "t" * 20, "API_SECONDS": str(api_seconds)}
-    settings = load({f"NEARSTREAM_{name}": value for name, value in given.items()})
-    async with mail_client(settings, collection) as client, milter("127.0.0.1:0", client) as address:
+    given = {"API": _address(api), "API_TOKEN": TOKENS, "API_SECONDS": str(api_seconds)}
+    async with _listening(given, collection, learns=learns) as address:
         server = await _connected(address)
         try:
             yield server
         finally:
             server.writer.close()
             api.close()
+
+
+def _address(server: asyncio.Server) -> str:
+    return "{}:{}".format(*server.sockets[0].getsockname())
+
+
+@asynccontextmanager
+async def _listening(
+    given: Mapping[str, str] = NO_API, collection: str = "default", *, learns: bool = False
+) -> AsyncIterator[str]:
+    """Run a filter with these settings, by default without an API, and yield its address."""
+    settings = load({f"NEARSTREAM_{name}": value for name, value in given.items()})
+    async with mail_client(settings, collection, learns=learns) as client, milter("127.0.0.1:0", client) as address:
+        yield address
 
 
 async def _connected(address: str) -> MailServer:
@@ -134,13 +147,15 @@ async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
         writer.write(_response(BULK))
         await writer.drain()
 
-    async with _filtering(respond, "inbox") as server:
-        assert await server.send(mail.replace(b",\r\n\t", b",\n\t")) == _added(b"verdict=bulk; n=37; r=0.94")
-    head = asked[0].lower()
-    assert asked[1] == mail
-    assert head.startswith(b"post /v1/check http/1.1\r\n")
-    for line in (b"content-type: message/rfc822", b"authorization: bearer tttt", b"nearstream-collection: inbox"):
-        assert b"\r\n" + line in head
+    for learns, path in ((False, b"/v1/check"), (True, b"/v1/check?learn=1")):
+        async with _filtering(respond, "inbox", learns=learns) as server:
+            assert await server.send(mail.replace(b",\r\n\t", b",\n\t")) == _added(b"verdict=bulk; n=37; r=0.94")
+        head, sent = asked[-2].lower(), asked[-1]
+        assert sent == mail
+        assert head.startswith(b"post " + path + b" http/1.1\r\n")
+        bearer = b"authorization: bearer " + b"t" * 20
+        for line in (b"content-type: message/rfc822", bearer, b"nearstream-collection: inbox"):
+            assert b"\r\n" + line + b"\r\n" in head
 
 
 async def test_a_header_of_our_name_goes_and_the_others_stay() -> None:
@@ -151,37 +166,24 @@ async def test_a_header_of_our_name_goes_and_the_others_stay() -> None:
     assert replies == deletions + _added(b"verdict=bulk; n=37; r=0.94")
 
 
-@pytest.mark.parametrize(
-    "respond",
-    [
-        _says(b""),
-        _says(b"garbage\r\n\r\n"),
-        _says(_response(b"\xff\xfe")),
-        _says(_response(BULK.replace(b"bulk", b"bulk\\r\\nSubject: x"))),
-        _says(_response(BULK.replace(b"37", b"-1"))),
-        _says(_response(b'{"verdict":"unknown","degraded":true}')),
-        _says(_response(b" " * 70_000 + BULK)),
-        _says(_response(BULK)[:-10]),
-        _says(_response(BULK, b"302 Found", b"Location: http://127.0.0.1:1/\r\n")),
-        _says(_response(b"{}", b"413 Too Large")),
-        _never,
-    ],
-    ids=[
-        "closed",
-        "no HTTP",
-        "no UTF-8",
-        "injection",
-        "negative",
-        "unknown",
-        "large",
-        "cut body",
-        "redirect",
-        "413",
-        "silent",
-    ],
-)
-async def test_without_an_answer_mail_passes_unmarked_and_forged_headers_go(respond: Respond) -> None:
-    async with _filtering(respond, api_seconds=0.15) as server:
+NO_ANSWERS = {
+    "closed": _says(b""),
+    "no HTTP": _says(b"garbage\r\n\r\n"),
+    "no UTF-8": _says(_response(b"\xff\xfe")),
+    "injection": _says(_response(BULK.replace(b"bulk", b"bulk\\r\\nSubject: x"))),
+    "negative": _says(_response(BULK.replace(b"37", b"-1"))),
+    "unknown": _says(_response(b'{"verdict":"unknown","degraded":true}')),
+    "large": _says(_response(b" " * 70_000 + BULK)),
+    "cut body": _says(_response(BULK)[:-10]),
+    "redirect": _says(_response(BULK, b"302 Found", b"Location: http://127.0.0.1:1/\r\n")),
+    "413": _says(_response(b"{}", b"413 Too Large")),
+    "silent": _never,
+}
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+async def test_without_an_answer_mail_passes_unmarked_and_forged_headers_go(name: str) -> None:
+    async with _filtering(NO_ANSWERS[name], api_seconds=0.15) as server:
         for _ in range(2):
             replies = await server.send(b"X-Nearstream: verdict=none\r\n" + campaign_mail("anna"))
             assert replies == [packets.deleted(b"X-Nearstream", 1), CONTINUE]
@@ -200,21 +202,6 @@ async def test_the_log_tells_the_begin_and_the_end_of_a_failure(caplog: pytest.L
     told = [record.getMessage() for record in caplog.records]
     assert ["passes unmarked" in text for text in told] == [True, False, True]
     assert "answers again" in told[1]
-
-
-async def test_a_filter_that_learns_lets_the_api_learn_each_mail() -> None:
-    asked: list[bytes] = []
-
-    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n"))
-        writer.write(_response(BULK))
-
-    api = await asyncio.start_server(respond, "127.0.0.1")
-    settings = load({"NEARSTREAM_API": "{}:{}".format(*api.sockets[0].getsockname())})
-    async with mail_client(settings, "default", learns=True) as client:
-        assert await client(BytesIO(campaign_mail("anna"))) is not None
-    api.close()
-    assert asked == [b"POST /v1/check?learn=1 HTTP/1.1\r\n"]
 
 
 async def test_a_flood_of_forged_headers_is_refused() -> None:
@@ -244,31 +231,26 @@ def test_messages_share_their_memory_and_give_it_back() -> None:
     assert (other.is_whole, memory.left, other.content.getvalue()) == (True, 40, b"y" * 60)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        packets.packet(packets.NEGOTIATE, struct.pack(">III", 2, 0x1FF, 0x1FFFFF)),
-        packets.packet(packets.NEGOTIATE, struct.pack(">III", 6, 0x1FF, 0x7F)),
-        packets.packet(packets.NEGOTIATE, b"short"),
-        packets.packet(packets.HEADER, b"no end"),
-        struct.pack(">I", 0),
-        struct.pack(">I", packets.PACKET_MAX_BYTES + 1),
-        b"GET / HTTP/1.1\r\n\r\n",
-    ],
-)
-async def test_what_is_no_milter_protocol_closes_the_connection(sent: bytes) -> None:
-    settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
-        reader, writer = await asyncio.open_connection(*address.split(":"))
-        writer.write(sent)
-        assert await _is_closed(reader)
-        writer.close()
+async def test_what_is_no_milter_protocol_closes_the_connection() -> None:
+    async with _listening() as address:
+        for sent in (
+            packets.packet(packets.NEGOTIATE, struct.pack(">III", 2, 0x1FF, 0x1FFFFF)),
+            packets.packet(packets.NEGOTIATE, struct.pack(">III", 6, 0x1FF, 0x7F)),
+            packets.packet(packets.NEGOTIATE, b"short"),
+            packets.packet(packets.HEADER, b"no end"),
+            struct.pack(">I", 0),
+            struct.pack(">I", packets.PACKET_MAX_BYTES + 1),
+            b"GET / HTTP/1.1\r\n\r\n",
+        ):
+            reader, writer = await asyncio.open_connection(*address.split(":"))
+            writer.write(sent)
+            assert await _is_closed(reader)
+            writer.close()
 
 
 async def test_connections_above_the_limit_are_closed_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milter_module, "CONNECTIONS", 1)
-    settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with _listening() as address:
         first = await _connected(address)
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await _connected(address)
@@ -277,8 +259,7 @@ async def test_connections_above_the_limit_are_closed_and_others_go_on(monkeypat
 
 async def test_a_mail_server_that_says_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(milter_module, "IDLE_SECONDS", 0.05)
-    settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with _listening() as address:
         reader, writer = await asyncio.open_connection(*address.split(":"))
         assert await _is_closed(reader)
         writer.close()
@@ -312,8 +293,7 @@ async def test_an_aborted_mail_leaves_nothing_for_the_next() -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux waits like this")
 async def test_a_mail_server_that_writes_small_packets_need_not_wait_for_acknowledgements() -> None:
-    settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with _listening() as address:
         async with asyncio.timeout(60):
             # Each mail would take 40 ms. One that a busy machine delays says nothing.
             while await asyncio.to_thread(_seconds_of_small_packets, address) > 0.03:
@@ -335,24 +315,11 @@ def _seconds_of_small_packets(address: str) -> float:
 
 
 async def test_an_address_in_use_is_named() -> None:
-    settings = load({"NEARSTREAM_API": "127.0.0.1:1"})
-    async with mail_client(settings, "default") as client, milter("127.0.0.1:0", client) as address:
+    async with _listening() as address, mail_client(load({}), "default") as client:
         with pytest.raises(SettingsError, match=f"--listen: cannot listen on {address}"):
             await milter(address, client).__aenter__()
 
 
-async def test_the_client_sends_the_one_token_that_it_is_given() -> None:
-    token = "t" * 20
-    for setting in (token, f"# for mail\n{token} mail 200\n"):
-        async with api_client(load({"NEARSTREAM_API_TOKEN": setting}), "/v1/check", "") as client:
-            assert client.session.headers["Authorization"] == f"Bearer {token}"
-    with pytest.raises(SettingsError, match=r"NEARSTREAM_API_TOKEN: expected the one token .*, got 2"):
-        await mail_client(load({"NEARSTREAM_API_TOKEN": f"{token} *\n{token}2 mail\n"}), "default").__aenter__()
-
-
 def test_the_header_has_the_verdict_the_copies_and_the_resemblance() -> None:
-    for answer, value in [
-        (Answer("none"), b"verdict=none; n=0"),
-        (Answer("none", 0, 0.41, Contained(412)), b"verdict=none; n=0; r=0.41; contains=412"),
-    ]:
-        assert header_value(answer) == value
+    assert header_value(Answer("none")) == b"verdict=none; n=0"
+    assert header_value(Answer("none", 0, 0.41, Contained(412))) == b"verdict=none; n=0; r=0.41; contains=412"

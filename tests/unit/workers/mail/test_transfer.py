@@ -89,18 +89,15 @@ def test_blocks_hold_what_is_decoded_at_once(content: bytes, encoding: str) -> N
         assert b"".join(decode_blocks(sent, encoding, len(sent))) == decode_transfer(sent, encoding).content
 
 
-def test_base64_of_urls_is_read_too() -> None:
-    content = bytes(range(256)) * 3
-    assert decode_transfer(urlsafe_b64encode(content), "base64") == (content, True)
-
-
 @given(st.binary(min_size=1, max_size=3_000), st.integers(1, 900))
 def test_pieces_of_base64_are_joined_wherever_they_were_cut(content: bytes, size: int) -> None:
     pieces = b"\r\n".join(b64encode(content[at : at + size]) for at in range(0, len(content), size))
     assert decode_transfer(pieces, "base64") == (content, False)
+    of_urls = urlsafe_b64encode(content)
+    assert decode_transfer(of_urls, "base64") == (content, b"-" in of_urls or b"_" in of_urls)
 
 
-@given(st.text(max_size=600))
+@given(st.text(max_size=200))
 def test_texts_are_decoded_as_the_standard_library_does(text: str) -> None:
     sent = quopri.encodestring(text.encode("utf-8", "replace"))
     message = email.message_from_bytes(b"Content-Transfer-Encoding: quoted-printable\n\n" + sent)
@@ -110,8 +107,7 @@ def test_texts_are_decoded_as_the_standard_library_does(text: str) -> None:
 
 
 def test_long_texts_are_decoded_in_blocks() -> None:
-    for content in (TEXT * 5_000, TEXT.replace(b"\n", b" ") * 5_000, b"\xff" * 1_000_001):
-        whole = (
-            b"".join(b"=%02X" % byte for byte in content) if content[:1] == b"\xff" else quopri.encodestring(content)
-        )
-        assert decode_transfer(whole, "quoted-printable").content == content
+    content = b"\xff" * 1_000_001
+    assert decode_transfer(b"=FF" * len(content), "quoted-printable").content == content
+    for long in (TEXT * 2_000, TEXT.replace(b"\n", b" ") * 2_000):
+        assert decode_transfer(quopri.encodestring(long), "quoted-printable").content == long
