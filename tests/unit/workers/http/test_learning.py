@@ -1,4 +1,4 @@
-"""An outbox is bounded, and tells why a record was not confirmed."""
+"""An outbox is bounded, and gives up what is not confirmed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,68 +8,43 @@ import pytest
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.http import learning
 from nearstream.workers.http.learning import Outbox, OutboxFullError
-from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
+from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import KeptSender
-
-RECORD = ProducerRecord("documents", b"a", b"x" * 100, [])
 
 
 class Broker:
-    """Confirms records once it may, or fails."""
+    """Confirms records once it may."""
 
     def __init__(self) -> None:
         self.may_confirm = asyncio.Event()
-        self.error: Exception | None = None
         self.sent: list[ProducerRecord] = []
 
     async def send_all(self, records: Iterable[ProducerRecord]) -> None:
         await self.may_confirm.wait()
-        if self.error is not None:
-            raise self.error
         self.sent += records
 
 
-@pytest.fixture
-def broker() -> Broker:
-    return Broker()
-
-
-@pytest.fixture
-def connected(broker: Broker) -> Outbox:
-    return Outbox(KeptSender(_send_all=broker.send_all))
-
-
-async def test_as_many_records_as_allowed_wait_and_no_more(connected: Outbox, broker: Broker) -> None:
-    waiting = [asyncio.create_task(connected.send(RECORD, 60)) for _ in range(learning.UNCONFIRMED)]
+@pytest.mark.parametrize(
+    ("size", "most"),
+    [(100, learning.UNCONFIRMED), (learning.UNCONFIRMED_BYTES - 50, 1)],
+    ids=["so many records", "so many bytes"],
+)
+async def test_as_much_as_allowed_waits_and_no_more(size: int, most: int) -> None:
+    broker = Broker()
+    outbox = Outbox(KeptSender(_send_all=broker.send_all))
+    record = ProducerRecord("documents", b"a", bytes(size), [])
+    waiting = [asyncio.create_task(outbox.send(record, 60)) for _ in range(most)]
     await asyncio.sleep(0)
     with pytest.raises(OutboxFullError):
-        await connected.send(RECORD, 60)
+        await outbox.send(record, 60)
     broker.may_confirm.set()
     await asyncio.gather(*waiting)
-    await connected.send(RECORD, 60)
-    assert len(broker.sent) == learning.UNCONFIRMED + 1
+    await outbox.send(record, 60)
+    assert len(broker.sent) == most + 1
 
 
-async def test_bytes_are_bounded_too(connected: Outbox, broker: Broker) -> None:
-    large = RECORD._replace(value=bytes(learning.UNCONFIRMED_BYTES - 50))
-    waiting = asyncio.create_task(connected.send(large, 60))
-    await asyncio.sleep(0)
-    with pytest.raises(OutboxFullError):
-        await connected.send(RECORD, 60)
-    broker.may_confirm.set()
-    await waiting
-    await connected.send(RECORD, 60)
-
-
-async def test_a_record_that_is_not_confirmed_in_time_is_given_up(connected: Outbox) -> None:
+async def test_a_record_that_is_not_confirmed_in_time_is_given_up() -> None:
+    outbox = Outbox(KeptSender(_send_all=Broker().send_all))
     for _ in range(learning.UNCONFIRMED + 1):
         with pytest.raises(KafkaUnreachableError, match="not confirmed"):
-            await connected.send(RECORD, 0)
-
-
-async def test_a_producer_that_failed_is_replaced(connected: Outbox, broker: Broker) -> None:
-    broker.error = KafkaError("fenced")
-    broker.may_confirm.set()
-    with pytest.raises(KafkaUnreachableError, match="fenced"):
-        await connected.send(RECORD, 60)
-    assert connected._sending._failed.is_set()
+            await outbox.send(ProducerRecord("documents", b"a", b"x", []), 0)

@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nearstream.workers.http.work import RareLog, Turns, in_thread
+from tests.support.turns import turns
 
 
 class _Work:
     """Tasks that take a turn, with a name each, until they are told to end."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, shared: Turns) -> None:
         self.begun: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self._turns = turns
+        self._turns = shared
         self.ends: dict[str, asyncio.Event] = {}
 
     async def start(self, *names: str) -> None:
@@ -29,17 +30,12 @@ class _Work:
     async def end(self, name: str) -> None:
         self.ends[name].set()
         await self.tasks[name]
-        await _settled()
+        await turns(5)
 
     async def _run(self, name: str) -> None:
         async with self._turns.turn():
             self.begun.append(name)
             await self.ends[name].wait()
-
-
-async def _settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 async def test_the_newest_that_waits_gets_the_next_turn() -> None:
@@ -59,7 +55,7 @@ async def test_who_gives_up_while_it_waits_keeps_no_turn(late: bool) -> None:
         work.ends["a"].set()
         await asyncio.sleep(0)
     work.tasks["c"].cancel()
-    await _settled()
+    await turns(5)
     if not late:
         await work.end("a")
     assert work.begun == ["a", "b"]
@@ -70,38 +66,23 @@ async def test_who_gives_up_while_it_waits_keeps_no_turn(late: bool) -> None:
 
 
 async def test_work_that_fails_or_is_cancelled_passes_its_turn_on() -> None:
-    turns = Turns(1)
-    work = _Work(turns)
+    shared = Turns(1)
+    work = _Work(shared)
     with pytest.raises(ZeroDivisionError):
-        async with turns.turn():
+        async with shared.turn():
             raise ZeroDivisionError
     await work.start("a", "b")
     work.tasks["a"].cancel()
-    await _settled()
+    await turns(5)
     assert work.begun == ["a", "b"]
     await work.end("b")
-
-
-async def test_nothing_is_kept_of_those_who_gave_up_while_newer_ones_come() -> None:
-    turns = Turns(1)
-    work = _Work(turns)
-    await work.start("first")
-    for number in range(20):
-        await work.start(f"old {number}", f"new {number}")
-        work.tasks[f"old {number}"].cancel()
-        await _settled()
-        assert len(turns._waiting) == number + 1
-    for task in work.tasks.values():
-        task.cancel()
-    await _settled()
-    assert turns._waiting == []
 
 
 class Body:
     """Something that a weak reference may name."""
 
 
-async def test_work_that_is_given_up_keeps_no_arguments() -> None:
+async def test_work_in_a_thread_has_a_result_or_an_error_and_keeps_no_arguments_when_it_is_given_up() -> None:
     free = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         busy = in_thread(pool, free.wait)
@@ -115,10 +96,6 @@ async def test_work_that_is_given_up_keeps_no_arguments() -> None:
         assert known() is None
         free.set()
         assert await busy
-
-
-async def test_results_and_errors_come_back() -> None:
-    with ThreadPoolExecutor(1) as pool:
         assert await in_thread(pool, divmod, 7, 2) == (3, 1)
         with pytest.raises(ZeroDivisionError):
             await in_thread(pool, divmod, 7, 0)

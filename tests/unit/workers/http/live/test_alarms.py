@@ -40,13 +40,19 @@ def test_a_new_family_is_shown_for_an_hour() -> None:
     assert not alarms.is_storm("news", "f")
 
 
-def test_alerts_have_a_bound() -> None:
+def test_alerts_and_silences_have_a_bound() -> None:
     alarms = Alarms()
     for number in range(ALERTS + 3):
         alarms.add(alert(f"f{number}"))
-    assert len(alarms.firing("", NOW_MS)) == ALERTS
-    assert not alarms.is_storm("news", "f2")
-    assert alarms.is_storm("news", "f3")
+        said = Silence(
+            collection="news", name="duplicate_storm", subject=f"f{number}", since=from_milliseconds(NOW_MS), until=None
+        )
+        alarms.silence(f"news/duplicate_storm/f{number}".encode(), said)
+    firing = alarms.firing("", NOW_MS)
+    assert len(firing) == ALERTS
+    assert [alarms.is_storm("news", name) for name in ("f2", "f3")] == [False, True]
+    silent = {each.subject for each in alarms.silences(firing, NOW_MS)}
+    assert silent == {f"f{number}" for number in range(3, ALERTS + 3)}
 
 
 def test_an_alert_is_silent_until_it_ends_or_for_a_while() -> None:
@@ -68,17 +74,6 @@ def test_an_alert_is_silent_until_it_ends_or_for_a_while() -> None:
         assert alarms.silences([began, alert("other")], now_ms) == ((said,) if is_silent else ())
         alarms.silence(b"news/duplicate_storm/f", None)
         assert alarms.silences([began], now_ms) == ()
-
-
-def test_the_number_of_silences_is_bounded() -> None:
-    alarms = Alarms()
-    for number in range(ALERTS + 5):
-        said = Silence(
-            collection="news", name="duplicate_storm", subject=f"f{number}", since=from_milliseconds(NOW_MS), until=None
-        )
-        alarms.silence(f"news/duplicate_storm/f{number}".encode(), said)
-    silent = alarms.silences([alert(f"f{number}") for number in range(ALERTS + 5)], NOW_MS)
-    assert [len(silent), silent[0].subject] == [ALERTS, "f5"]
 
 
 def test_a_suspended_label_is_shown_until_somebody_decides() -> None:

@@ -46,17 +46,10 @@ def test_members_in_any_order_are_counted_once() -> None:
     ordinals = list(range(2, 500))
     random.Random(7).shuffle(ordinals)
     for ordinal in (*ordinals, *ordinals[:100]):  # as after a repeat, or with other states of members
-        growth.add(verdict(f"copy {ordinal}", "f", ordinal), NOW_MS)
-    (family,) = growth.growing(NOW_MS, 1, "")
-    assert (family.size, family.joined_1h) == (499, 498)
-
-
-def test_a_family_shows_on_how_many_sites_it_is() -> None:
-    growth = Growth(calm)
-    for ordinal, sites in ((2, 1), (4, 3), (3, 2)):
         one = verdict(f"copy {ordinal}", "f", ordinal)
-        growth.add(replace(one, family=replace(one.family, sites=sites)), NOW_MS)
-    assert growth.largest(NOW_MS, 1, "")[0].sites == 3
+        growth.add(replace(one, family=replace(one.family, sites=ordinal // 100)), NOW_MS)
+    (family,) = growth.growing(NOW_MS, 1, "")
+    assert (family.size, family.joined_1h, family.sites) == (499, 498, 4)
 
 
 def test_the_marks_name_where_copies_come_from() -> None:
