@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiokafka.admin import NewPartitions
 
-from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import topics as kafka_topics
@@ -13,65 +13,44 @@ from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 
 
-async def test_f36_one_partition_suffices_and_documents_that_grew_are_read(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await deployment.delete_topics(ALL)
-        created = deployment.run("topics", "create", "--partitions", "1")
-        assert (created.returncode, created.stdout.count(b" OK\n")) == (Exit.OK, len(ALL))
-        assert await _partitions(deployment) == {
-            topic.name: DEAD_LETTERS.partitions if topic is DEAD_LETTERS else 1 for topic in ALL
-        }
-        with deployment.worker():
-            await deployment.send(deployment.examples(LINES[:60]))
-            await deployment.drained()
-        await _grow(deployment, DOCUMENTS.name, 3)
-        with deployment.worker():
-            await deployment.send(deployment.examples(LINES[60:80]))
-            await deployment.drained()
-            assert deployment.run("doctor").returncode == Exit.OK
-        assert await disagreement(deployment) == {}
-
-
-async def test_another_number_is_refused_for_signatures_and_reported_for_others(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        before = await _partitions(deployment)
-        refused = deployment.run("topics", "create", "--partitions", "12")
-        assert refused.returncode == Exit.MISCONFIGURED
-        assert f"topic {deployment.topic(SIGNATURES)} has 6 partitions and cannot get 12: " in refused.stderr.decode()
-        assert b"another NEARSTREAM_TOPIC_PREFIX" in refused.stderr
-        await _grow(deployment, NEAR_DUPLICATES.name, 7)
-        for options in ((), ("--dry-run",)):
-            reported = deployment.run("topics", "create", "--partitions", "6", *options)
-            assert reported.returncode == Exit.NO
-            assert b"partitions: 6 asked for, found 7\n" in reported.stdout
-            assert b"partitions: 6 asked for, found 4\n" in reported.stdout
-        assert await _partitions(deployment) == before | {NEAR_DUPLICATES.name: 7}
-        for wrong in (["check", "--partitions", "6"], ["create", "--partitions", "0"], ["create", "--partitions=1025"]):
-            assert deployment.run("topics", *wrong).returncode == Exit.USAGE
-
-
-async def test_f36_signatures_that_grew_end_the_worker_and_refuse_the_next_start(
+async def test_f36_one_partition_suffices_and_no_more_are_taken_but_of_topics_without_keys(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(SIGNATURES)
+        await deployment.delete_topics(ALL)
+        created = deployment.run("topics", "create", "--partitions", "1")
+        assert (created.returncode, created.stdout.count(b" OK\n")) == (Exit.OK, len(ALL))
+        before = {topic.name: DEAD_LETTERS.partitions if topic is DEAD_LETTERS else 1 for topic in ALL}
+        assert await _partitions(deployment) == before
+
+        refused = deployment.run("topics", "create", "--partitions", "12")
+        assert refused.returncode == Exit.MISCONFIGURED
+        assert f"topic {topic} has 1 partitions and cannot get 12: " in refused.stderr.decode()
+        assert b"another NEARSTREAM_TOPIC_PREFIX" in refused.stderr
+        await _grow(deployment, DOCUMENTS.name, 3)
+        for options in ((), ("--dry-run",)):
+            reported = deployment.run("topics", "create", "--partitions", "1", *options)
+            assert (reported.returncode, reported.stdout.count(b"partitions: ")) == (Exit.NO, 1)
+            assert b"partitions: 1 asked for, found 3\n" in reported.stdout
+        assert await _partitions(deployment) == before | {DOCUMENTS.name: 3}
+        for wrong in (["check", "--partitions", "6"], ["create", "--partitions", "0"], ["create", "--partitions=1025"]):
+            assert deployment.run("topics", *wrong).returncode == Exit.USAGE
+
         with deployment.worker() as worker:
-            await until(lambda: deployment.logged(" assigned: "))
-            await deployment.send(deployment.examples(LINES[:20]))
+            await deployment.send(deployment.examples(LINES[:60]))
             await deployment.drained()
-            await _grow(deployment, SIGNATURES.name, 8)
+            assert deployment.run("doctor").returncode == Exit.OK
+            assert await disagreement(deployment) == {}
+            await _grow(deployment, SIGNATURES.name, 2)
             assert await asyncio.to_thread(worker.wait, 60) == Exit.MISCONFIGURED
-        assert await deployment.logged(f"topic {topic} grew from 6 to 8 partitions: ")
+        assert await deployment.logged(f"topic {topic} grew from 1 to 2 partitions: ")
         for role in ("sign", "match", "all"):
             refused = deployment.run("worker", role)
             assert refused.returncode == Exit.MISCONFIGURED
-            assert f"topic {topic} has 8 partitions, but had 6" in refused.stderr.decode()
+            assert f"topic {topic} has 2 partitions, but had 1" in refused.stderr.decode()
             assert b"NEARSTREAM_TOPIC_PREFIX" in refused.stderr
-        assert f"topic {topic} has 8 partitions, but had 6" in deployment.run("doctor").stdout.decode()
+        assert f"topic {topic} has 2 partitions, but had 1" in deployment.run("doctor").stdout.decode()
         assert deployment.run("rebuild").returncode == Exit.MISCONFIGURED
 
 

@@ -1,16 +1,15 @@
 """Calls to the index: cancellation, calls that share a connection, and calls that hold one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from redis.exceptions import AuthenticationError, ConnectionError, ResponseError
+from redis.exceptions import ConnectionError, ResponseError
 from redis.exceptions import TimeoutError as NoReplyError
 
-from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server import held_connections, shared_connection
 from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.client import ask, connect, connect_lanes, connect_to_ask, open_client
@@ -18,7 +17,6 @@ from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
-from tests.support.secured import SecuredRedis, secured_redis
 
 TURNS = 40
 
@@ -54,22 +52,17 @@ async def shared(redis_url: str, request: pytest.FixtureRequest) -> AsyncIterato
     await connection.aclose()
 
 
-def _shared(url: str, ca_path: str | None = None) -> SharedConnection:
-    connection = connect_to_ask(Connection(url, ca_path, False))
+def _shared(url: str) -> SharedConnection:
+    connection = connect_to_ask(Connection(url, None, False))
     assert connection is not None
     return connection
 
 
-def _held(url: str, ca_path: str | None = None) -> HeldConnections:
-    connection = Connection(url, ca_path, False)
+def _held(url: str) -> HeldConnections:
+    connection = Connection(url, None, False)
     connections = connect_lanes(connection, connect(connection))
     assert isinstance(connections, HeldConnections)
     return connections
-
-
-async def test_calls_at_one_time_get_their_own_replies(shared: SharedConnection | HeldConnections) -> None:
-    calls = [shared.execute_command("ECHO", b"%d" % number) for number in range(200)]
-    assert await asyncio.gather(*calls) == [b"%d" % number for number in range(200)]
 
 
 async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection | HeldConnections) -> None:
@@ -84,11 +77,13 @@ async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedC
 
 
 async def test_a_refused_command_fails_alone(shared: SharedConnection | HeldConnections) -> None:
-    refused, answered = await asyncio.gather(
-        shared.execute_command("NOTHING"), shared.execute_command("ECHO", b"x"), return_exceptions=True
-    )
+    calls = (shared.execute_command("NOTHING"), shared.execute_command("ECHO", b"x"))
+    refused, answered = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(refused, ResponseError)
     assert answered == b"x"
+    refused, *replies = await shared.execute_commands([("NOTHING",), ("ECHO", b"x"), ("ECHO", b"y")])
+    assert isinstance(refused, ResponseError)
+    assert replies == [b"x", b"y"]
 
 
 async def test_a_lost_connection_is_opened_again(shared: SharedConnection | HeldConnections, redis_url: str) -> None:
@@ -102,14 +97,6 @@ async def test_a_lost_connection_is_opened_again(shared: SharedConnection | Held
                 break
             except ConnectionError:
                 await asyncio.sleep(0)
-
-
-async def test_commands_that_are_sent_together_get_their_replies_and_refusals(
-    shared: SharedConnection | HeldConnections,
-) -> None:
-    refused, *answered = await shared.execute_commands([("NOTHING",), ("ECHO", b"x"), ("ECHO", b"y")])
-    assert isinstance(refused, ResponseError)
-    assert answered == [b"x", b"y"]
 
 
 async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
@@ -148,26 +135,3 @@ async def test_a_call_of_a_lane_to_a_frozen_server_ends_and_the_next_is_answered
         monkeypatch.setattr(held_connections, "_SILENT_SECONDS", 60)
         assert await connections.execute_command("ECHO", b"y") == b"y"
         await connections.aclose()
-
-
-@pytest.fixture
-def secured(tmp_path: Path) -> Iterator[SecuredRedis]:
-    with secured_redis(tmp_path) as server:
-        yield server
-
-
-@pytest.mark.parametrize("connected", [_shared, _held])
-async def test_a_connection_speaks_tls_and_says_who_it_is(
-    secured: SecuredRedis, connected: Callable[[str, str | None], SharedConnection | HeldConnections]
-) -> None:
-    right, wrong = load(secured.settings()).redis, load(secured.settings("a-wrong-one")).redis
-    trusted = str(secured.ca_path)
-    for url, ca_path, refusal in (
-        (right, trusted, None),
-        (right, None, ConnectionError),
-        (wrong, trusted, AuthenticationError),
-    ):
-        connection = connected(url, ca_path)
-        with nullcontext() if refusal is None else pytest.raises(refusal):
-            assert len(await connection.execute_command("TIME")) == 2
-        await connection.aclose()

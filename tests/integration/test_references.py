@@ -15,18 +15,15 @@ def _line(name: str, text: str, **fields: object) -> bytes:
     return json.dumps({"id": name, "text": text, **fields}).encode()
 
 
-async def _filled(deployment: LocalDeployment) -> None:
-    references = [_line("good-1", KNOWN, collection="good"), _line("bad-1", CAMPAIGN, collection="bad")]
-    await deployment.send(deployment.examples(references))
-    await deployment.drained()
-
-
-async def test_a_verdict_names_the_reference_and_the_reference_learns_nothing(
+async def test_a_verdict_names_the_reference_which_learns_nothing_and_commands_compare_with_it(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker(), deployment.worker():
-            await _filled(deployment)
+            references = [_line("good-1", KNOWN, collection="good"), _line("bad-1", CAMPAIGN, collection="bad")]
+            await deployment.send(deployment.examples(references))
+            await deployment.drained()
+            _commands_compare(deployment, tmp_path / "own.txt")
             asked = deployment.examples(
                 [
                     _line("both", f"{OWN} {KNOWN} {CAMPAIGN}", against=["good", "bad"]),
@@ -65,24 +62,18 @@ async def test_a_verdict_names_the_reference_and_the_reference_learns_nothing(
         assert len(await deployment.letters()) == 1
 
 
-async def test_commands_compare_files_with_the_references(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    path = tmp_path / "own.txt"
+def _commands_compare(deployment: LocalDeployment, path: Path) -> None:
     path.write_text(f"{OWN} {KNOWN}")
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        with deployment.worker():
-            await _filled(deployment)
-        assert deployment.run("check", str(path), "--bare").stdout == b"no\n"
-        assert deployment.run("check", str(path), "--bare", "--against", "good,bad").stdout == b"yes\n"
-        shown = deployment.run("check", str(path), "--against", "bad,good")
-        assert (shown.returncode, shown.stdout.split()[0]) == (0, b"unique")
-        assert b"good/good-1" in shown.stdout
-        assert b"bad/" not in shown.stdout
-        assert deployment.run("check", str(path), "--against", "nobody").returncode == 1
-        shown = deployment.run("check", str(path), "--json", "--against", "good").stdout
-        (answer,) = map(json.loads, shown.splitlines())
-        assert [each["id"] for each in answer["references"]] == ["good-1"]
-        for against, parts in (("bad", [f"{OWN} {KNOWN}"]), ("good", [OWN])):
-            told = deployment.run("check", "--novel", str(path), "--json", "--against", against)
-            (found,) = map(json.loads, told.stdout.splitlines())
-            texts = [part["text"].strip() for part in found["parts"]]
-            assert texts == parts, found
+    assert deployment.run("check", str(path), "--bare").stdout == b"no\n"
+    assert deployment.run("check", str(path), "--bare", "--against", "good,bad").stdout == b"yes\n"
+    shown = deployment.run("check", str(path), "--against", "bad,good")
+    assert (shown.returncode, shown.stdout.split()[0]) == (0, b"unique")
+    assert b"good/good-1" in shown.stdout
+    assert b"bad/" not in shown.stdout
+    assert deployment.run("check", str(path), "--against", "nobody").returncode == 1
+    (answer,) = map(json.loads, deployment.run("check", str(path), "--json", "--against", "good").stdout.splitlines())
+    assert [each["id"] for each in answer["references"]] == ["good-1"]
+    for against, parts in (("bad", [f"{OWN} {KNOWN}"]), ("good", [OWN])):
+        told = deployment.run("check", "--novel", str(path), "--json", "--against", against)
+        (found,) = map(json.loads, told.stdout.splitlines())
+        assert [part["text"].strip() for part in found["parts"]] == parts, found

@@ -5,15 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from aiokafka import TopicPartition
-from aiokafka.admin import RecordsToDelete
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
-from nearstream.schemas.topics.dead_letter import REASON_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
-from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
+from nearstream.schemas.topics.dead_letter import REASON_HEADER
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError
@@ -67,23 +65,6 @@ async def test_f23_documents_that_a_wrong_worker_has_signed_get_their_events_by_
         assert await disagreement(deployment) == {}
         again = deployment.run("dlq", "replay", "--reason", "other_scheme")
         assert again.stderr.splitlines()[-1].startswith(b"sent 0, skipped 60: ")
-
-
-async def test_a_document_that_is_gone_is_named_and_counted(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await claim_deployment(Deployment.of(deployment.settings), "all", 10.0)
-        await deployment.send(deployment.examples(LINES[:1]))
-        (document,) = await deployment.read(DOCUMENTS.name)
-        refused = _record(deployment, _signature(deployment.changed(scheme="compact"), document))
-        letter = DeadLetter(refused, Stage.MATCH, Reason.OTHER_SCHEME, "scheme expected")
-        limit = DEAD_LETTERS.max_message_bytes
-        await deployment.send([outgoing(letter, deployment.topic(DEAD_LETTERS), "test", Payload.FULL, limit)])
-        async with kafka_client.admin(deployment.settings, 10.0) as client:
-            await client.delete_records({TopicPartition(document.topic, document.partition): RecordsToDelete(1)})
-        done = deployment.run("dlq", "replay", "--quiet")
-        assert done.returncode == 0
-        told = f"not sent: {refused.topic} {refused.partition} offset {refused.offset}: {DOCUMENT_GONE}\n"
-        assert done.stderr.decode().endswith(f"{told}sent 0, skipped 1: 1 {DOCUMENT_GONE}\n")
 
 
 async def test_only_the_document_of_a_signature_is_signed_in_its_place(

@@ -3,24 +3,25 @@
 import asyncio
 import http.client
 import json
-import socket
 from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS, SIGNATURES
-from nearstream.workers.config.exit_codes import Exit
 from tests.devstack.redis import redis_server
 from tests.devstack.server import free_ports, running
+from tests.fault.agreement import disagreement
 from tests.support.deployment import DOCUMENT_PARTITIONS, LINES, deployed, until
 
 COUNT = 60
 
 
-async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_path: Path) -> None:
+async def test_readiness_follows_an_outage_and_a_stop_amid_one_is_prompt_and_loses_nothing(
+    kafka: str, tmp_path: Path
+) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     with running(redis_server(tmp_path / "redis")) as redis:
         async with deployed(kafka, f"redis://{redis.address}/0", tmp_path, status=address) as deployment:
-            with deployment.worker():
+            with deployment.worker() as worker:
                 await until(lambda: _answers(address, "/readyz", 200))
                 await asyncio.to_thread(redis.pause)
                 await until(lambda: _answers(address, "/readyz", 503))
@@ -28,23 +29,45 @@ async def test_readiness_follows_an_outage_of_an_idle_worker(kafka: str, tmp_pat
                 assert "Redis does not answer" in json.loads(await _body(address, "/readyz"))["why"]
                 await asyncio.to_thread(redis.resume)
                 await until(lambda: _answers(address, "/readyz", 200))
+                await deployment.send(deployment.examples(LINES[:40]))
+                await deployment.drained()
+                await asyncio.to_thread(redis.pause)
+                await deployment.send(deployment.examples(LINES[40:60]))
+                await until(lambda: _answers(address, "/readyz", 503))
+                worker.terminate()
+                assert await asyncio.to_thread(worker.wait, 30) == 0
+            await asyncio.to_thread(redis.resume)
+            with deployment.worker():
+                await deployment.drained()
+            assert await disagreement(deployment) == {}
 
 
-async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
-    async with deployed(kafka, redis_url, tmp_path, status=address) as deployment:
-        topic = deployment.topic(DOCUMENTS)
+async def test_s05_metrics_tell_what_was_done_without_ids_and_two_workers_export_each_partition_once(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    async with deployed(kafka, redis_url, tmp_path) as deployment:
+        topic, everything = deployment.topic(DOCUMENTS), DOCUMENT_PARTITIONS + SIGNATURES.partitions
         records = deployment.examples(LINES[:COUNT])
         records += [
             ProducerRecord(topic, b"bad", b"[]", []),
             ProducerRecord(topic, b"empty", b'{"id": "e", "text": " "}', []),
+            ProducerRecord(topic, records[0].key, None, []),
         ]
-        records += [ProducerRecord(topic, records[0].key, None, [])]
-        with deployment.worker():
+
+        async def each_has_its_own() -> bool:
+            rows = [await _lag(address) for address in addresses]
+            return all(rows) and len(rows[0] | rows[1]) == sum(map(len, rows)) == everything
+
+        with deployment.worker(NEARSTREAM_STATUS=addresses[0]):
             await deployment.send(records)
             await deployment.drained()
-            await until(lambda: _all_read(address, topic, len(records)))
-            told = (await _body(address, "/metrics")).decode()
+            await until(lambda: _all_read(addresses[0], topic, len(records)))
+            told = (await _body(addresses[0], "/metrics")).decode()
+            with deployment.worker(NEARSTREAM_STATUS=addresses[1]):
+                await until(each_has_its_own)
+                of_both = [(await _body(address, "/metrics")).decode() for address in addresses]
+        assert sum(text.count("nearstream_consumer_lag_records{") for text in of_both) == everything
         expected = {"signed": COUNT, "empty": 1, "dead_letter": 1, "removed": 1}
         for outcome, count in expected.items():
             assert f'nearstream_documents_total{{outcome="{outcome}"}} {count}.0' in told
@@ -54,33 +77,6 @@ async def test_s05_metrics_tell_what_was_done_without_ids(kafka: str, redis_url:
         assert f"nearstream_end_to_end_seconds_count {len(await deployment.read(SIGNATURES.name))}.0" in told
         for line in LINES[:COUNT]:
             assert json.loads(line)["id"] not in told
-
-
-async def test_two_workers_export_each_partition_once(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        everything = DOCUMENT_PARTITIONS + SIGNATURES.partitions
-
-        async def each_has_its_own() -> bool:
-            rows = [await _lag(address) for address in addresses]
-            return all(rows) and len(rows[0] | rows[1]) == sum(map(len, rows)) == everything
-
-        with (
-            deployment.worker(NEARSTREAM_STATUS=addresses[0]),
-            deployment.worker(NEARSTREAM_STATUS=addresses[1]),
-        ):
-            await until(each_has_its_own)
-            told = [(await _body(address, "/metrics")).decode() for address in addresses]
-        assert sum(text.count("nearstream_consumer_lag_records{") for text in told) == everything
-
-
-async def test_a_chosen_address_that_is_taken_ends_the_start(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        async with deployed(kafka, redis_url, tmp_path, status=address) as deployment:
-            done = await asyncio.to_thread(deployment.run, "worker")
-    assert done.returncode == Exit.MISCONFIGURED
-    assert f"NEARSTREAM_STATUS: cannot listen on {address}" in done.stderr.decode()
 
 
 async def _lag(address: str) -> set[tuple[str, int]]:
