@@ -231,9 +231,11 @@ async def test_f28_a_worker_joins_while_the_others_wait(stage: Stage) -> None:
         assert report.restated <= 2 * in_flight(run)
 
 
-@pytest.mark.long
-async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(stage: Stage, tmp_path: Path) -> None:
-    async with stage("F34") as run:
+@pytest.mark.parametrize("most", [150, pytest.param(None, marks=pytest.mark.long)])
+async def test_f34_an_index_that_lost_its_newest_writes_is_given_them_again(
+    stage: Stage, tmp_path: Path, most: int | None
+) -> None:
+    async with stage("F34", most=most) as run:
         async with run.load():
             await asyncio.sleep(1)
             await asyncio.to_thread(run.redis.kill)

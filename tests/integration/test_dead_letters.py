@@ -37,19 +37,6 @@ DAY_MS = 86_400_000
 HEADERS: Headers = [("x", b"1"), ("x", None), ("y", b"\xff")]
 
 
-async def test_replay_keeps_timestamp_and_key(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        made_ms = round(1000 * time.time()) - 5 * DAY_MS
-        (refused,) = await _refused(deployment, [ProducerRecord("", b"a key", b"{broken", HEADERS, made_ms)])
-        assert deployment.run("dlq", "replay", "--dry-run").stderr.endswith(b"would be sent 1, skipped 0\n")
-        assert len(await deployment.read(DOCUMENTS.name)) == 1
-        done = deployment.run("dlq", "replay")
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (0, b"sent 1, skipped 0")
-        first, second = await deployment.read(DOCUMENTS.name)
-        assert first == refused
-        assert second == refused._replace(offset=second.offset, headers=[*HEADERS, (REPLAYS_HEADER, b"1")])
-
-
 async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         bad = [ProducerRecord("", b"%d" % number, b"{%d" % number, []) for number in range(8)]
@@ -95,11 +82,10 @@ async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, 
         assert len(values) <= 2 * count + COMMIT_EVERY
 
 
-async def test_the_original_comes_from_its_topic_where_the_letter_has_not_all_of_it(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
+async def test_what_is_sent_again_is_the_original_but_for_the_count(kafka: str, redis_url: str, tmp_path: Path) -> None:
+    """It comes from its topic where the letter has not all of it."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        for payload in (Payload.HEAD, Payload.HASH):
+        for payload in (Payload.FULL, Payload.HEAD, Payload.HASH):
             now_ms, before = round(1000 * time.time()), len(await deployment.read(DOCUMENTS.name))
             bad = [
                 ProducerRecord("", b"one", b"x" * 100_000, HEADERS, now_ms - DAY_MS),
@@ -107,6 +93,8 @@ async def test_the_original_comes_from_its_topic_where_the_letter_has_not_all_of
                 ProducerRecord("", b"one", None, [], now_ms),
             ]
             refused = await _refused(deployment, bad, payload=payload)
+            if payload is Payload.FULL:
+                assert deployment.run("dlq", "replay", "--dry-run").stderr.endswith(b"would be sent 3, skipped 0\n")
             assert _sent(deployment) == (3, before // 2)
             every = await deployment.read(DOCUMENTS.name)
             again = [record for record in every if (REPLAYS_HEADER, b"1") in record.headers][-3:]
@@ -151,80 +139,62 @@ async def test_a_record_is_sent_again_three_times_at_most(kafka: str, redis_url:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic = deployment.topic(DOCUMENTS)
         with deployment.worker():
-            await deployment.send([ProducerRecord(topic, b"key", b"not json", [])])
-            for replays in range(4):
+            await deployment.send([ProducerRecord(topic, b"key", b"not json", [(REPLAYS_HEADER, b"2")])])
+            for letters, sent in ((1, (1, 0)), (2, (0, 2))):
                 await deployment.drained()
-                letters = await deployment.letters()
-                assert [header(letter.headers, REPLAYS_HEADER) for letter in letters] == [
-                    b"%d" % number for number in range(replays + 1)
-                ]
-                assert _sent(deployment) == (int(replays < 3), replays + int(replays == 3))
-        assert len(await deployment.read(DOCUMENTS.name)) == 4
+                counts = [header(letter.headers, REPLAYS_HEADER) for letter in await deployment.letters()]
+                assert counts == [b"2", b"3"][:letters]
+                assert _sent(deployment) == sent
+        assert len(await deployment.read(DOCUMENTS.name)) == 2
 
 
 async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
+        nowhere = ("another\x1b[31m\u2028", "0", "0")
+        for words, why in (
+            (nowhere, printable(" ".join(nowhere))),
+            (("0" * 32,), "`nearstream dlq list --each` shows"),
+        ):
+            done = deployment.run("dlq", "show", *words)
+            assert (done.returncode, done.stdout, why in done.stderr.decode()) == (1, b"", True)
         texts = [b"{%d" % number for number in range(5)]
         refused = await _refused(deployment, [ProducerRecord("", b"\x1b[31m", text, HEADERS) for text in texts])
         await _write_letters(deployment, refused[-1:], Reason.NOT_JSON)
-        await _refused(deployment, [ProducerRecord("", None, b"a\x1b[31m\nb\xff", [])], Reason.INVALID_ID)
+        (other,) = await _refused(deployment, [ProducerRecord("", None, b"a\x1b[31m\nb\xff", [])], Reason.INVALID_ID)
+        newest_first = [dead_id(*one[:3]) for one in refused[::-1]]
+
         listed = deployment.run("dlq", "list", "--json", "--quiet")
         rows = [json.loads(line) for line in listed.stdout.splitlines()]
         assert [(row["reason"], row["letters"]) for row in rows] == [("not_json", 5), ("invalid_id", 1)]
-        assert [place["offset"] for place in rows[0]["places"]] == [4, 3, 2]
-        assert listed.stderr == b""
-        assert [place["id"] for place in rows[0]["places"]] == [dead_id(*one[:3]) for one in refused[:1:-1]]
-        plain = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
-        assert [line.split()[:3] for line in plain[:2]] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
-        assert [line.split()[0] for line in plain[2:]] == [place["id"] for place in rows[1]["places"]]
-        last = refused[-1]
-        shown = deployment.run("dlq", "show", last.topic, str(last.partition), str(last.offset)).stdout.decode()
-        assert shown == deployment.run("dlq", "show", dead_id(*last[:3])).stdout.decode()
+        assert [place["id"] for place in rows[0]["places"]] == newest_first[:3]
+        head, row, *places = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
+        assert [head.split()[:3], row.split()[:3]] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
+        assert [line.split()[0] for line in places] == [dead_id(*other[:3])]
+
+        topic, partition, offset = map(str, refused[-1][:3])
+        shown = deployment.run("dlq", "show", topic, partition, offset).stdout.decode()
+        assert shown == deployment.run("dlq", "show", newest_first[0]).stdout.decode()
         assert "reason     not_json, stage decode: JSON expected\n" in shown
         assert "key        \\u001b[31m\n" in shown
         assert "header     x: 1\nheader     x: null\nheader     y: \\xff\n{4\n" in shown
-        place = rows[1]["places"][0]
-        words = [place["topic"], str(place["partition"]), str(place["offset"])]
-        assert deployment.run("dlq", "show", *words).stdout.endswith(b"key        null\na\\u001b[31m\nb\\xff\n")
-        assert deployment.run("dlq", "show", *words, "--hex").stdout.endswith(
+        name = dead_id(*other[:3])
+        assert deployment.run("dlq", "show", name).stdout.endswith(b"key        null\na\\u001b[31m\nb\\xff\n")
+        assert deployment.run("dlq", "show", name, "--hex").stdout.endswith(
             b"00000000  61 1b 5b 33 31 6d 0a 62 ff                       a.[31m.b.\n"
         )
-        whole = json.loads(deployment.run("dlq", "show", *words, "--json").stdout)
-        assert (whole["reason"], whole["key"], whole["value"]) == ("invalid_id", None, b"a\x1b[31m\nb\xff".hex())
-        ours = json.loads(deployment.run("dlq", "show", dead_id(*last[:3]), "--json").stdout)
-        assert (ours["id"], ours["key"]) == (dead_id(*last[:3]), b"\x1b[31m".hex())
-        assert ours["headers"] == [
-            {"name": name, "value": value} for name, value in (("x", "31"), ("x", None), ("y", "ff"))
-        ]
-        assert deployment.run("dlq", "show", "unknown").returncode == 2
+        whole = json.loads(deployment.run("dlq", "show", newest_first[0], "--json").stdout)
+        assert (whole["id"], whole["key"], whole["value"]) == (newest_first[0], b"\x1b[31m".hex(), texts[4].hex())
+        assert [(each["name"], each["value"]) for each in whole["headers"]] == [("x", "31"), ("x", None), ("y", "ff")]
 
-        topic = deployment.topic(DEAD_LETTERS)
-        await deployment.send([ProducerRecord(topic, b"k", b"no letter\x1b[31m", [("x\x9b", b"\xff")])])
-        done = deployment.run("dlq", "list", "--each", "--json")
-        each = {row["id"]: row for row in map(json.loads, done.stdout.splitlines())}
-        assert {key for key, row in each.items() if row["reason"] == "not_json"} == {
-            dead_id(*one[:3]) for one in refused
-        }
-        assert (len(each), each[None]["topic"], done.stderr) == (7, topic, b"")
-        lines = deployment.run("dlq", "list", "--each", "--reason", "not_json").stdout.decode().splitlines()
-        assert len(lines) == 5  # the letter that was written again is listed once
-        for line in lines:
-            one, _, position = line.split("  ")[:3]
-            assert position == " ".join(str(each[one][name]) for name in ("topic", "partition", "offset"))
-            assert line.endswith("  not_json: JSON expected")
+        foreign = ProducerRecord(deployment.topic(DEAD_LETTERS), b"k", b"no letter\x1b[31m", [("x\x9b", b"\xff")])
+        await deployment.send([foreign])
+        each = list(map(json.loads, deployment.run("dlq", "list", "--each", "--json").stdout.splitlines()))
+        assert {row["id"] for row in each} == {*newest_first, name, None}
+        assert len(each) == 7  # the letter that was written again is listed once
+        lines = deployment.run("dlq", "list", "--each", "--reason", "invalid_id").stdout.decode().splitlines()
+        assert [line.split("  ")[0] for line in lines] == [name]
+        assert lines[0].endswith("  invalid_id: JSON expected")
         assert deployment.run("dlq", "list", "--each", "--since", "1s", "--reason", "too_large").stdout == b""
-
-
-async def test_a_letter_that_is_not_there_is_explained(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        why = "there is no such record, or it was not refused, or longer than 30 days ago\n"
-        for words in ((deployment.topic(DOCUMENTS), "0", "7"), ("another\x1b[31m\u2028", "0", "0")):
-            done = deployment.run("dlq", "show", *words)
-            told = f"no dead letter about {printable(' '.join(words))}: {why}"
-            assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", told)
-        done = deployment.run("dlq", "show", "0" * 32)
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert b"`nearstream dlq list --each` shows all" in done.stderr
 
 
 @contextmanager
