@@ -8,7 +8,7 @@ from typing import Any
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS
-from tests.support.deployment import LINES, LocalDeployment, deployed
+from tests.support.deployment import LocalDeployment, deployed
 
 CLUSTERS = 30
 
@@ -56,39 +56,7 @@ def observed() -> list[bytes]:
     return lines
 
 
-async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic = deployment.topic(DOCUMENTS)
-        with deployment.worker():
-            await deployment.send([deployment.document(name, text) for name, text in texts()])
-            await deployment.send(deployment.examples(LINES))
-            await deployment.drained()
-            await deployment.send([ProducerRecord(topic, b"0-0", None, [])])
-            await deployment.drained()
-        told = audited(deployment)
-        documents = told["documents"]
-        assert documents > 3 * CLUSTERS
-        assert told["waiting"] == 0
-        pairs, found, missed = told["pairs"], told["found"], told["missed"]
-        assert pairs >= 2 * CLUSTERS
-        assert found >= 0.95 * pairs
-        assert len(missed) == pairs - found
-
-        # A copy that no worker has matched is no miss.
-        await deployment.send([deployment.document("late", texts()[4][1]), deployment.document("few", "two words")])
-        metrics = tmp_path / "audit.prom"
-        later = audited(deployment, "--metrics", str(metrics), "--resemblance", "0.9")
-        assert (later["waiting"], later["documents"]) == (2, documents)
-        assert f"nearstream_audit_recall_ratio {later['recall']}" in metrics.read_text()
-        assert f"nearstream_audit_pairs {later['pairs']}.0" in metrics.read_text()
-        assert f"nearstream_audit_documents {documents}.0" in metrics.read_text()
-
-        plain = deployment.run("audit", "recall", "--since", "1h")
-        assert plain.returncode == 0
-        assert f"pairs            {pairs} of resemblance 0.8 or more" in plain.stdout.decode()
-
-
-async def test_precision_is_measured_by_fields_that_no_rule_uses(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_precision_and_recall_of_a_window_are_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
             lines = observed()
@@ -96,19 +64,39 @@ async def test_precision_is_measured_by_fields_that_no_rule_uses(kafka: str, red
             for some in ([line for at, line in enumerate(lines) if at % 3 < 2], lines[2::3]):
                 await deployment.send(deployment.examples(some))
                 await deployment.drained()
+            _check_precision(audited(deployment, action="precision"))
+            await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), b"0-0", None, [])])
+            await deployment.drained()
+        told = audited(deployment)
+        pairs, found, missed, documents = told["pairs"], told["found"], told["missed"], told["documents"]
+        assert (documents, told["waiting"], len(missed)) == (3 * CLUSTERS - 1, 0, pairs - found)
+        assert pairs >= 2 * CLUSTERS
+        assert found >= 0.95 * pairs
 
-        precision = audited(deployment, action="precision")
-        assert precision["states"] == 3 * CLUSTERS
-        assert precision["pairs"] >= 2 * CLUSTERS
-        hours, host = precision["fields"]
-        assert (hours["field"], host["field"]) == ("hours_apart", "other_host")
-        for found in (hours, host):
-            (near,) = (share for share in found["shares"] if share["group"] == "near_duplicate")
-            assert near["pairs"] == CLUSTERS
-            assert 0.9 < near["share"] < 1.1
-        assert (host["certain"]["value"], host["certain"]["pairs"]) == (0, CLUSTERS)
-        assert host["random"]["value"] > 0.5
-        distances = precision["distances"]
-        assert distances["pairs"] >= CLUSTERS
-        assert distances["within"] > 0.7 * distances["pairs"]
-        assert distances["median_error"] < 0.05
+        # A copy that no worker has matched is no miss.
+        await deployment.send([deployment.document("late", texts()[4][1]), deployment.document("few", "two words")])
+        metrics = tmp_path / "audit.prom"
+        later = audited(deployment, "--metrics", str(metrics), "--resemblance", "0.9")
+        assert (later["waiting"], later["documents"]) == (2, documents)
+        for name, value in (("recall_ratio", later["recall"]), ("pairs", later["pairs"]), ("documents", documents)):
+            assert f"nearstream_audit_{name} {float(value)}" in metrics.read_text()
+        plain = deployment.run("audit", "recall", "--since", "1h").stdout.decode()
+        assert f"pairs            {pairs} of resemblance 0.8 or more" in plain
+
+
+def _check_precision(precision: dict[str, Any]) -> None:
+    """Check that fields which no rule uses tell how many pairs are true."""
+    assert precision["states"] == 3 * CLUSTERS
+    assert precision["pairs"] >= 2 * CLUSTERS
+    hours, host = precision["fields"]
+    assert (hours["field"], host["field"]) == ("hours_apart", "other_host")
+    for found in (hours, host):
+        (near,) = (share for share in found["shares"] if share["group"] == "near_duplicate")
+        assert near["pairs"] == CLUSTERS
+        assert 0.9 < near["share"] < 1.1
+    assert (host["certain"]["value"], host["certain"]["pairs"]) == (0, CLUSTERS)
+    assert host["random"]["value"] > 0.5
+    distances = precision["distances"]
+    assert distances["pairs"] >= CLUSTERS
+    assert distances["within"] > 0.7 * distances["pairs"]
+    assert distances["median_error"] < 0.05

@@ -2,22 +2,17 @@
 
 import asyncio
 import os
-import secrets
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
 import pytest
 from redis import Redis
 
-from nearstream.schemas.documents.document import EPOCH, Document
-from nearstream.streams.matching.looking_up import newcomer
-from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.http import requests
 from nearstream.workers.http.check import AT_ONCE
 from tests.devstack.redis import redis_server
@@ -67,17 +62,7 @@ async def _asked_throughout(api: Api, clients: int) -> AsyncIterator[list[tuple[
             done.set()
 
 
-async def test_a_look_up_ends_with_its_deadline(api: Api, redis: LocalServer) -> None:
-    made = api.deployment
-    signature = made.signer().sign(Document(id="asked", text=TEXT, observed_at=EPOCH))
-    asked = newcomer(signature, made.scheme, made.key, made.thresholds)
-    redis.pause()
-    with pytest.raises(IndexUnavailableError, match="deadline passed"):
-        await api.index.neighbours_of([asked])
-    redis.resume()
-
-
-async def test_redis_frozen_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
+async def test_redis_frozen_or_stopped_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
     async with _asked_throughout(api, 16) as answers:
         await until(lambda: _count(answers, degraded=False, at_least=50))
         redis.pause()
@@ -85,40 +70,15 @@ async def test_redis_frozen_amid_requests_delays_none_of_them(api: Api, redis: L
         redis.resume()
         whole = sum(not answer["degraded"] for _, answer in answers)
         await until(lambda: _count(answers, degraded=False, at_least=whole + 50))
-    assert {status for status, _ in answers} == {200}
-
-
-async def test_redis_stopped_amid_requests_delays_none_of_them(api: Api, redis: LocalServer) -> None:
-    async with _asked_throughout(api, 16) as answers:
-        await until(lambda: _count(answers, degraded=False, at_least=50))
+        degraded = len(answers) - sum(not answer["degraded"] for _, answer in answers)
         await asyncio.to_thread(redis.kill)
-        await until(lambda: _count(answers, degraded=True, at_least=50))
+        await until(lambda: _count(answers, degraded=True, at_least=degraded + 50))
         assert (await api.get("/readyz"))[0] == 503
         assert (await api.get("/healthz"))[0] == 200
         await asyncio.to_thread(redis.start)
         await until(lambda: _answers(api))
     assert {status for status, _ in answers} == {200}
     assert {answer["verdict"] for _, answer in answers} <= {"near_duplicate", "unknown", "none"}
-
-
-async def test_a_full_redis_answers_whole(api: Api, redis: LocalServer) -> None:
-    with Redis.from_url(f"redis://{redis.address}/0") as client:
-        client.config_set("maxmemory", "1mb")
-        with pytest.raises(Exception, match="maxmemory"):
-            client.set("x", "x")
-        await until(lambda: _is_whole(api))
-
-
-async def test_a_slow_redis_is_waited_for_no_longer_than_the_deadline(api: Api, redis: LocalServer) -> None:
-    with Redis.from_url(f"redis://{redis.address}/0") as client:
-
-        async def is_degraded() -> bool:
-            client.execute_command("CLIENT", "PAUSE", 1_500, "ALL")  # a busy machine may ask after the pause
-            status, answer = await api.ask(TEXT)
-            return (status, answer["verdict"], answer["degraded"]) == (200, "unknown", True)
-
-        await until(is_degraded)
-    await until(lambda: _is_whole(api))
 
 
 async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalServer) -> None:
@@ -134,28 +94,15 @@ async def test_requests_above_the_limit_are_429_at_once(api: Api, redis: LocalSe
 
 async def test_many_large_mails_delay_no_other_answer_for_long(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "BODY_SECONDS", 300.0)  # a busy machine takes long to carry all bodies
-    mail = b"Content-Transfer-Encoding: base64\r\n\r\n" + b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZn\r\n" * 200_000
+    mail = b"Content-Transfer-Encoding: base64\r\n\r\n" + b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZn\r\n" * 100_000
     async with _asked_throughout(api, 4) as others:
         await until(lambda: _count(others, degraded=False, at_least=10))
-        sent = (api.send("POST", "/v1/check", mail, **{"Content-Type": "message/rfc822"}) for _ in range(24))
+        sent = (api.send("POST", "/v1/check", mail, **{"Content-Type": "message/rfc822"}) for _ in range(12))
         answers = await asyncio.gather(*sent)
         whole = sum(not answer["degraded"] for _, answer in others)
         await until(lambda: _count(others, degraded=False, at_least=whole + 10))
     assert {status for status, _ in answers} <= {200, 429}
     assert {status for status, _ in others} == {200}
-
-
-async def test_a_rebuilt_index_is_found_without_a_restart(api: Api) -> None:
-    """A rebuild gives the index another epoch, under which the former one is lost."""
-    await until(lambda: _is_whole(api))
-    rebuilt = replace(api.index.layout, epoch=b"another!")
-    await api.index.client.execute_command("HSET", api.index.address.key, "layout", rebuilt.packed)
-
-    async def is_whole() -> bool:
-        _, answer = await api.ask(TEXTS[5])
-        return (answer["verdict"], answer["degraded"]) == ("none", False)
-
-    await until(is_whole)
 
 
 async def test_a_user_without_rights_gets_degraded_answers_and_one_line_in_the_log(
@@ -192,91 +139,56 @@ def _serve(redis_url: str, **settings: str) -> subprocess.Popen[bytes]:
     return started(command, inherited | named, stderr=subprocess.PIPE)
 
 
-@pytest.mark.parametrize(
-    ("settings", "code", "named"),
-    [
-        ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
-        ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
-        ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
-        ({"hash_key": "k" * 32}, 78, b"scheme"),
-    ],
-    ids=["not on loopback", "not our address", "no Redis", "another key"],
-)
-async def test_a_start_that_does_not_fit_is_refused(
-    redis: LocalServer, settings: dict[str, str], code: int, named: bytes
-) -> None:
+async def test_a_start_that_does_not_fit_is_refused(redis: LocalServer) -> None:
     url = f"redis://{redis.address}/0"
     async with served(url, namespace="served"):
-        process = _serve(url, **settings)
-        _, log = await asyncio.to_thread(process.communicate, timeout=60)
-    assert process.returncode == code
-    assert named in log
+        for settings, code, named in (
+            ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
+            ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
+            ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
+            ({"hash_key": "k" * 32}, 78, b"scheme"),
+        ):
+            process = _serve(url, **settings)
+            _, log = await asyncio.to_thread(process.communicate, timeout=60)
+            assert (process.returncode, named in log) == (code, True), log
 
 
-async def _readiness(address: str) -> tuple[int, str]:
-    """Return the status of a server, and why the server is not ready: 0 while the server does not answer."""
-    try:
-        async with aiohttp.ClientSession() as session, session.get(f"http://{address}/readyz") as response:
-            return response.status, (await response.json())["why"]
-    except aiohttp.ClientError:
-        return 0, ""
-
-
-async def test_a_server_that_starts_before_the_index_waits_for_it(redis: LocalServer) -> None:
-    url, namespace = f"redis://{redis.address}/0", f"later-{secrets.token_hex(4)}"
-    address, another = (f"127.0.0.1:{port}" for port in free_ports(2))
-    process, without = _serve(url, namespace=namespace, api=address), _serve(url, namespace="never", api=another)
-    try:
-
-        async def are_waiting() -> bool:
-            return [(await _readiness(each))[0] for each in (address, another)] == [503, 503]
-
-        async def is_ready() -> bool:
-            return (await _readiness(address))[0] == 200
-
-        await until(are_waiting)
-        assert "holds no index" in (await _readiness(address))[1]
-        async with aiohttp.ClientSession() as session:
-            async with session.post(f"http://{address}/v1/check", data=b"a text") as response:
-                assert (response.status, (await response.json())["error"]) == (503, "no_index")
-            async with served(url, namespace=namespace) as filled:
-                await filled.admit("a", TEXT)
-                await until(is_ready)
-                headers = {"Content-Type": "text/plain"}
-                async with session.post(f"http://{address}/v1/check", data=TEXT, headers=headers) as response:
-                    assert response.status == 200
-    finally:
-        for each in (process, without):
-            each.terminate()
-            assert await asyncio.to_thread(each.wait, 60) == 0
-
-
-async def test_the_command_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
-    url, (port,) = f"redis://{redis.address}/0", free_ports(1)
-    token = tmp_path / "token"
+async def test_a_server_waits_for_its_index_and_serves_until_it_is_stopped(redis: LocalServer, tmp_path: Path) -> None:
+    url, (port, other_port), token = f"redis://{redis.address}/0", free_ports(2), tmp_path / "token"
     token.write_text("a-token-of-twenty-characters\n")
-    async with served(url, namespace="served") as filled, aiohttp.ClientSession() as session:
-        await filled.admit("a", TEXT)
-        process = _serve(url, api=f"127.0.0.1:{port}", api_token_file=str(token))
-        try:
+    headers = {"Authorization": f"Bearer {token.read_text().strip()}", "Content-Type": "text/plain"}
+    process = _serve(url, api=f"127.0.0.1:{port}", api_token_file=str(token))
+    without = _serve(url, namespace="never", api=f"127.0.0.1:{other_port}")
+    try:
+        async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 
-            async def is_ready() -> bool:
-                return (await _readiness(f"127.0.0.1:{port}"))[0] == 200
+            async def is_ready(status: int = 200, port: int = port) -> bool:
+                with suppress(aiohttp.ClientConnectionError):
+                    async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                        return response.status == status
+                return False
 
-            await until(is_ready)
-            headers = {"Authorization": f"Bearer {token.read_text().strip()}", "Content-Type": "text/plain"}
+            async def asked(**headers: str) -> tuple[int, dict[str, object]]:
+                async with session.post("/v1/check", data=TEXT, headers=headers) as response:
+                    return response.status, await response.json()
 
             async def is_found() -> bool:
-                async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT, headers=headers) as response:
-                    return bool((await response.json())["verdict"] == "near_duplicate")
+                return (await asked(**headers))[1].get("verdict") == "near_duplicate"
 
-            await until(is_found)
-            async with session.post(f"http://127.0.0.1:{port}/v1/check", data=TEXT) as response:
-                assert response.status == 401
-            process.send_signal(signal.SIGTERM)
-            _, log = await asyncio.to_thread(process.communicate, timeout=60)
-        finally:
-            stop(process)
+            await until(lambda: is_ready(503))
+            await until(lambda: is_ready(503, other_port))
+            status, answer = await asked(**headers)
+            assert (status, answer["error"]) == (503, "no_index")
+            async with served(url, namespace="served") as filled:
+                await filled.admit("a", TEXT)
+                await until(is_ready)
+                await until(is_found)
+                assert (await asked())[0] == 401
+        process.send_signal(signal.SIGTERM)
+        _, log = await asyncio.to_thread(process.communicate, timeout=60)
+    finally:
+        stop(process)
+        assert stop(without) == 0  # it has never got an index
     assert process.returncode == 0
     assert b"stopped" in log
     assert TEXT.encode() not in log

@@ -1,7 +1,6 @@
 """A whole message is read as a mail: its text, its identity, and within bounds."""
 
 import asyncio
-from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -57,15 +56,9 @@ async def test_a_personalised_copy_is_found_under_other_headers(api: Api) -> Non
     assert (status, answer["verdict"], answer["match"]["id"]) == (200, "near_duplicate", "<anna@a.example>")
     assert answer["scheme"].startswith("mail-")
     assert (await _ask(api, _message(TEXTS[5], "bernd")))[1]["verdict"] == "none"
-
-
-async def test_a_short_message_is_a_copy_only_with_its_subject(api: Api) -> None:
-    def short(subject: str) -> bytes:
-        return f"Subject: {subject}\r\nMessage-ID: <{subject}@a.example>\r\n\r\nthank you\r\n".encode()
-
-    await _deliver(api, short("invoice"))
-    assert (await _ask(api, short("invoice")))[1]["verdict"] == "near_duplicate"
-    assert (await _ask(api, short("lunch")))[1]["verdict"] == "unknown"
+    for collection, expected in (("other", (200, "none")), ("default", (200, "near_duplicate")), ("No", (400, None))):
+        status, answer = await api.ask(_message(BODY), Content_Type="message/rfc822", nearstream_collection=collection)
+        assert (status, answer.get("verdict")) == expected
 
 
 def _with(attachment: bytes, name: str) -> bytes:
@@ -84,52 +77,23 @@ async def test_a_copy_with_other_attachments_is_told(api: Api) -> None:
     assert told == [False, True, True]
 
 
-async def test_mails_without_words_are_copies_only_with_equal_attachments(api: Api) -> None:
-    def scan(content: bytes, name: str) -> bytes:
-        encoded = b64encode(content * 100)
-        head = b"Subject: Message from KM_C258\r\nMessage-ID: <%b@a.example>\r\n" % name.encode()
-        return head + b"Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n" + encoded
-
-    await _deliver(api, scan(b"one", "1"))
-    assert (await _ask(api, scan(b"one", "2")))[1]["verdict"] == "near_duplicate"
-    assert (await _ask(api, scan(b"two", "3")))[1]["verdict"] == "unknown"
-
-
-@pytest.mark.parametrize("size", [5_000_000, 25 * 1024 * 1024])
-async def test_a_large_attachment_delays_no_answer(api: Api, size: int) -> None:
+async def test_a_large_attachment_delays_no_answer(api: Api) -> None:
     await _deliver(api, _message(BODY))
-    raw = _with(bytes(range(256)) * (size // 256), "bernd")
-    assert len(raw) > 1.3 * size
+    raw = _with(bytes(range(256)) * 20_000, "bernd")
     async with asyncio.timeout(60):  # a busy machine may take longer for a mail than it gets
         while (answer := (await _ask(api, raw))[1])["verdict"] != "near_duplicate":
             assert answer["reason"] == "deadline"
     assert answer["low_confidence"] in ([], ["attachments_not_compared"], ["attachments_differ"])
 
 
-async def test_collections_of_mail_are_apart(api: Api) -> None:
-    await _deliver(api, _message(BODY))
-    for collection, status, told in (("other", 200, "none"), ("default", 200, "near_duplicate"), ("No", 400, None)):
-        answer = await api.ask(_message(BODY), Content_Type="message/rfc822", nearstream_collection=collection)
-        assert (answer[0], answer[1].get("verdict")) == (status, told)
-
-
-async def test_bombs_are_answered_or_refused_in_time(hasty_api: Api) -> None:
-    for body, status in [
-        (b"", 400),
-        (b"x" * 37_748_737, 413),
-        (b"Subject: " + b"=?utf-8?q?x?= " * 25_000 + b"\r\n\r\nhello", 200),
-        (b"Content-Type: multipart/mixed; boundary=a\r\n\r\n" + b"--a\r\n\r\nx\r\n" * 20_000, 200),
-        (
-            b"".join(
-                b"Content-Type: multipart/mixed; boundary=%d\r\n\r\n--%d\r\n" % (each, each) for each in range(2_000)
-            ),
-            200,
-        ),
-        (b"Content-Type: text/html\r\n\r\n" + b"<div>" * 100_000 + b"hello", 200),
-        (b"\x00\xff" * 5_000, 200),
-    ]:
-        api = hasty_api
-        assert (await _ask(api, _message(BODY)))[0] == 200  # starts what HTML needs
-        answer = await api.ask(body, Content_Type="message/rfc822")
-        assert answer[0] == status
-        assert (await _ask(api, _message(BODY)))[0] == 200
+async def test_bombs_are_answered_in_time(hasty_api: Api) -> None:
+    multipart = b"Content-Type: multipart/mixed; boundary=%d\r\n\r\n--%d\r\n"
+    for body in (
+        b"Subject: " + b"=?utf-8?q?x?= " * 25_000 + b"\r\n\r\nhello",
+        b"Content-Type: multipart/mixed; boundary=a\r\n\r\n" + b"--a\r\n\r\nx\r\n" * 20_000,
+        b"".join(multipart % (each, each) for each in range(2_000)),
+        b"Content-Type: text/html\r\n\r\n" + b"<div>" * 100_000 + b"hello",
+    ):
+        assert (await _ask(hasty_api, _message(BODY)))[0] == 200  # starts what HTML needs
+        assert (await _ask(hasty_api, body))[0] == 200
+    assert (await _ask(hasty_api, _message(BODY)))[0] == 200

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from textwrap import indent
+from threading import Thread
 
 import pytest
 from aiohttp import ClientSession
@@ -17,7 +19,6 @@ from warcio.archiveiterator import ArchiveIterator
 
 from tests.devstack.debian import unpacked
 from tests.devstack.server import free_ports
-from tests.integration.test_cdx import site
 from tests.integration.test_scrapy import answers, decided
 from tests.support.crawled_site import words
 from tests.support.deployment import LocalDeployment, deployed, until
@@ -50,6 +51,34 @@ class Site(scrapy.Spider):
         self.logger.info("noted %s %s", because, request.url)
 
 {parse}"""
+
+
+@contextmanager
+def site(texts: dict[str, str]) -> Iterator[str]:
+    """Serve pages with these texts, and yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path not in texts:
+                self.send_error(404)
+                return
+            body = framed("Page", texts[self.path])
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def framed(title: str, text: str) -> bytes:
@@ -124,7 +153,7 @@ async def test_the_page_about_crawlers_works_when_it_is_pasted(kafka: str, redis
         deployment = first.changed(api=address, api_seconds="60", verdicts="all")
         environment = deployment.environment | wget.environment()
         environment["PATH"] = f"{Path(sys.executable).parent}:{wget.program('wget').parent}:{os.environ['PATH']}"
-        with site(texts, framed) as start, started(environment, tmp_path / "started.log"):
+        with site(texts) as start, started(environment, tmp_path / "started.log"):
             await until(partial(answers, address), 60)
             log_of_first = crawl(deployment, project(folder, start + "/"))
             assert f"'nearstream/sent': {len(texts)}," in log_of_first

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -75,6 +76,11 @@ async def test_signatures_alone_answer_whether_a_document_is_known(kafka: str, r
             assert deployment.run("remove", str(near)).returncode == 0
             await deployment.drained()
             assert _documents(deployment) == 1
+        _check_refusals(deployment, known, lines)
+        assert await deployment.read(DEAD_LETTERS.name) == []
+        sent_signature = (await deployment.read(SIGNATURES.name))[0]
+        assert sent_signature.partition == partition_of(f"default/{known}".encode(), SIGNATURES.partitions)
+        assert dict(sent_signature.headers) == {"content-type": b"application/msgpack"}
         events = await deployment.events()
         assert {each.document_id for each in events if isinstance(each, Retraction)} == {str(near)}
         (event,) = (each for each in events if not isinstance(each, Retraction))
@@ -84,6 +90,21 @@ async def test_signatures_alone_answer_whether_a_document_is_known(kafka: str, r
         said = await deployment.read(*(topic.name for topic in (SIGNATURES, *EVENT_TOPICS)))
         assert said
         assert not [record for record in said if PLANTED.split()[2].encode() in (record.value or b"")]
+
+
+def _check_refusals(deployment: LocalDeployment, text: Path, lines: Path) -> None:
+    """Check that a wrong key is told in one line, as an absent one is."""
+    other = deployment.changed(hash_key=OTHER_KEY)
+    lines.write_bytes(other.run("sign", str(text)).stdout)
+    for arguments in (["produce", "--signatures", str(lines), "--quiet"], ["check", "--signature", str(lines)]):
+        done = deployment.run(*arguments)
+        assert (done.returncode, b"sign with the same NEARSTREAM_HASH_KEY" in done.stderr) == (65, True)
+    wrong = other.run("check", str(text), "--bare")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count(b"\n")) == (78, b"", 1)
+    away = deployment.changed(redis="redis://127.0.0.1:1/0").run("check", str(text), "--bare", "--timeout", "1")
+    assert (away.returncode, away.stdout) == (69, b"")
+    without_key = {name: value for name, value in deployment.environment.items() if name != "NEARSTREAM_HASH_KEY"}
+    assert b"can test guesses" in replace(deployment, environment=without_key).run("sign", str(text)).stderr
 
 
 async def test_two_parties_with_one_key_ask_and_answer_over_http(kafka: str, redis_url: str, tmp_path: Path) -> None:
@@ -122,39 +143,3 @@ async def test_two_parties_with_one_key_ask_and_answer_over_http(kafka: str, red
                 names = [json.loads(line)[0].split("-k")[1][:8] for line in (wrong, lines[0])]
                 assert all(name in str(answer["detail"]) for name in names)
                 assert (await ask(b"[]"))[0] == (await ask(lines[0][:-9]))[0] == 400
-
-
-async def test_a_wrong_key_or_scheme_is_refused_in_one_line(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    text, lines = tmp_path / "known.txt", tmp_path / "lines"
-    text.write_text(TEXT)
-    async with deployed(kafka, redis_url, tmp_path, hash_key=KEY) as deployment:
-        lines.write_bytes(deployment.changed(hash_key=OTHER_KEY).run("sign", str(text)).stdout)
-        with deployment.worker():
-            await deployment.send([deployment.document("a", TEXTS[1])])
-            await deployment.drained()
-        for command in (["produce", "--signatures", str(lines), "--quiet"], ["check", "--signature", str(lines)]):
-            done = deployment.run(*command)
-            assert done.returncode == 65
-            assert b"refused " in done.stderr
-            assert b"sign with the same NEARSTREAM_HASH_KEY" in done.stderr
-        wrong = deployment.changed(hash_key=OTHER_KEY).run("check", str(text), "--bare")
-        assert (wrong.returncode, wrong.stdout, wrong.stderr.count(b"\n")) == (78, b"", 1)
-        away = deployment.changed(redis="redis://127.0.0.1:1/0").run("check", str(text), "--bare", "--timeout", "1")
-        assert (away.returncode, away.stdout) == (69, b"")
-        assert deployment.run("check").returncode == 2
-        assert await deployment.read(DEAD_LETTERS.name) == []
-
-
-async def test_a_signature_sent_from_a_file_has_the_key_and_partition_of_its_document(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    text = tmp_path / "known.txt"
-    text.write_text(TEXT)
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        line = deployment.run("sign", str(text)).stdout
-        assert b"can test guesses" in deployment.run("sign", str(text)).stderr
-        assert deployment.run("produce", "--signatures", "-", "--quiet", given=line).returncode == 0
-        (record,) = await deployment.read(SIGNATURES.name)
-        assert record.key == f"default/{text}".encode()
-        assert record.partition == partition_of(record.key, SIGNATURES.partitions)
-        assert dict(record.headers) == {"content-type": b"application/msgpack"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from aiokafka import ConsumerRecord as FetchedRecord
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaTimeoutError
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
@@ -63,3 +64,35 @@ async def test_one_line_says_that_many_senders_wait_for_a_broker(
     assert {type(each) for each in failed} == {KafkaUnreachableError}
     assert len(caplog.records) == 1
     assert sending.has_given_up
+
+
+class Frozen:
+    """A consumer whose broker went silent."""
+
+    def __init__(self) -> None:
+        """Know the offsets that the broker has told before."""
+        self.asked = 0
+
+    async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 0)
+
+    async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 9)
+
+    def assign(self, _: list[TopicPartition]) -> None: ...
+
+    def seek(self, _: TopicPartition, __: int) -> None: ...
+
+    async def position(self, _: TopicPartition) -> int:
+        return 3
+
+    async def getmany(self, *_: TopicPartition, **__: int) -> dict[TopicPartition, list[FetchedRecord]]:
+        self.asked += 1
+        return {}
+
+
+async def test_a_read_from_a_broker_that_went_silent_ends_with_an_error() -> None:
+    frozen = Frozen()
+    with pytest.raises(KafkaUnreachableError, match="no records from in partition 1 for 60 s"):
+        await anext(records.between(frozen, TopicPartition("in", 1), 0, 9))
+    assert frozen.asked == records.NOTHING_SECONDS
