@@ -2,10 +2,8 @@
 
 import json
 import re
-import runpy
 from pathlib import Path
 from typing import Any
-from urllib.request import Request
 
 import pytest
 
@@ -53,29 +51,3 @@ def test_the_files_have_each_field_of_the_examples(topic: Any) -> None:  # noqa:
 def _paths(columns: dict[str, Any], before: str = "") -> set[str]:
     found = (_paths(each, f"{before}{name}.") if each else {before + name} for name, each in columns.items())
     return set().union(*found)
-
-
-def test_each_schema_is_registered_under_its_topic_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = runpy.run_path(str(SINKS / "register_schemas.py"))
-    asked: dict[str, dict[str, str]] = {}
-
-    class Answer:
-        def __enter__(self) -> "Answer":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def read(self) -> str:
-            return '{"id": 1}'
-
-    def opened(request: Request, timeout: float) -> Answer:
-        assert isinstance(request.data, bytes)
-        asked[request.full_url] = json.loads(request.data)
-        return Answer()
-
-    monkeypatch.setitem(program["main"].__globals__, "urlopen", opened)
-    program["main"]("http://127.0.0.1:1/v7/", "wide.")
-    one = asked["http://127.0.0.1:1/v7/subjects/wide.nearstream.near-duplicates.v1-retraction/versions"]
-    assert (one["schemaType"], json.loads(one["schema"])["$id"]) == ("JSON", "urn:nearstream:v1:retraction")
-    assert not [url for url in asked if "signatures" in url]
