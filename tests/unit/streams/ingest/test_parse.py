@@ -416,34 +416,21 @@ def test_headers_add_no_field_to_a_json_document() -> None:
 
 def broken_documents() -> list[tuple[bytes, Headers]]:
     """Return records that are refused, with a planted phrase at a different point in each."""
+    planted, names = PLANTED.encode(), ("id", "lineage", "collection", "source", "observed_at")
     wrong: list[dict[str, object]] = [
-        *[dict[str, object]({name: {PLANTED: PLANTED}}) for name in Document.__struct_fields__],
-        *[dict[str, object]({name: [PLANTED]}) for name in Document.__struct_fields__],
-        *[
-            dict[str, object]({name: PLANTED + "\n"})
-            for name in ("id", "lineage", "collection", "source", "observed_at")
-        ],
-        {"url": PLANTED * 300},
-        {"content_type": PLANTED * 20},
-        {"labels": {PLANTED: "x"}},
-        {"labels": {"lang": PLANTED * 10}},
-        {"html": PLANTED},
-        {"raw": PLANTED},
-        {"id": PLANTED * 40},
+        *({name: value} for name in Document.__struct_fields__ for value in ({PLANTED: PLANTED}, [PLANTED])),
+        *({name: f"{PLANTED}\n"} for name in names),
+        *({"url": PLANTED * 300}, {"content_type": PLANTED * 20}, {"html": PLANTED}, {"raw": PLANTED}),
+        *({"labels": {PLANTED: "x"}}, {"labels": {"lang": PLANTED * 10}}, {"id": PLANTED * 40}),
     ]
-    planted = PLANTED.encode()
     values = [as_json(**fields) for fields in wrong]
     values += [planted, b'{"text":"' + planted, b'{"' + planted + b'":1}', as_json(id=PLANTED) + planted]
     values += [b'{"text":"' + planted + b'\xff"}', b"[" * 2000 + planted]
     broken: list[tuple[bytes, Headers]] = [(value, []) for value in values]
-    names = ["content-type", "content-encoding", "nearstream-observed-at", "nearstream-collection", "nearstream-source"]
-    broken += [(as_json(), [(name, planted)]) for name in names[:2]]
-    broken += [(planted, [*PLAIN, (name, planted + b"\n")]) for name in names[2:]]
-    broken += [
-        (planted, [*PLAIN, (f"nearstream-label-{PLANTED}", planted)]),
-        (planted * 9, [*PLAIN, ("content-encoding", b"gzip")]),
-    ]
-    return broken
+    broken += [(as_json(), [(name, planted)]) for name in ("content-type", "content-encoding")]
+    ours = ("nearstream-observed-at", "nearstream-collection", "nearstream-source", f"nearstream-label-{PLANTED}")
+    broken += [(planted, [*PLAIN, (name, planted + b"\n")]) for name in ours]
+    return [*broken, (planted * 9, [*PLAIN, ("content-encoding", b"gzip")])]
 
 
 def test_no_detail_holds_payload_text() -> None:

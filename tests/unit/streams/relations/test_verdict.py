@@ -142,14 +142,6 @@ def test_shuffled_paragraphs_are_rearranged_but_one_moved_sentence_is_not() -> N
     assert verdict([*LONG[20:900], *LONG[:20], *LONG[900:]], LONG).relation == "near_duplicate"
 
 
-def test_below_eight_words_only_equality_and_lineage_count() -> None:
-    text = "the seven words of this short sentence"
-    assert verdict(text, f"{text} too").rule == "too_short"
-    assert verdict(text, text.upper()).relation == "exact_duplicate"
-    one, other = sign(text, "a", lineage="x"), sign("quite another one", "b", lineage="x")
-    assert relate(one, other, estimate(one, other)).relation == "version"
-
-
 def test_short_texts_without_spaces_are_measured_in_bytes() -> None:
     text = "東京都は日本の首都である"
     assert verdict(text, f"{text}。そうだ").rule == "too_short"

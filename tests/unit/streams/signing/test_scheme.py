@@ -23,7 +23,7 @@ from nearstream.streams.fingerprints.parameters import (
     SketchRules,
     TextRules,
 )
-from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, hit_probability, preset
+from nearstream.streams.signing.scheme import LABELS, Keys, Scheme, preset
 from nearstream.streams.signing.signer import Signer
 from tests.reference.ld import pack_varints
 
@@ -225,11 +225,6 @@ def test_short_texts_with_one_word_changed_share_sampled_windows() -> None:
 def test_long_texts_have_no_sampled_windows() -> None:
     long = " ".join(f"word{number}" for number in range(2_000))
     assert signed(long, FINE).anchors == signed(long, replace(FINE, sampled=None)).anchors
-
-
-@pytest.mark.parametrize(("similarity", "expected"), [(0.5, 0.55), (0.7, 0.99), (0.8, 1.0), (0.0, 0.0), (1.0, 1.0)])
-def test_the_curve_has_its_known_values(similarity: float, expected: float) -> None:
-    assert hit_probability(similarity, 25, 5) == pytest.approx(expected, abs=0.006)
 
 
 NUMBERS = " ".join(map(str, range(1000)))

@@ -10,34 +10,6 @@ from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer, signs
 
 KEY = HashKey.public()
-CHANGED = [
-    ("it was 5 degrees", "it was -5 degrees"),
-    ("\n5 degrees", "\n-5 degrees"),
-    ("it costs €5", "it costs $5"),
-    ("it costs € 5", "it costs £ 5"),
-    ("if a == b", "if a != b"),
-    ("if a <= b", "if a < b"),
-    ("a < b", "a > b"),
-    ("a + b c d", "a b + c d"),
-    ("a ≤ b", "a ≥ b"),
-    ("x → y", "x ← y"),
-    ("if x && y", "if x || y"),
-    ("if (x)", "if (!x)"),
-    ("2 * 3", "2 / 3"),
-    ("2*3", "2 3"),
-    ("x and y", "x and / y"),
-    ("1,240.50", "1.240,50"),
-    ("10:30", "10.30"),
-    ("at .5", "at 5"),
-    ("5 %", "5"),
-    ("C++", "C"),
-    ("the light is 🟢", "the light is 🔴"),
-    ("✓ done", "✗ done"),
-    ("it costs ৳ 500", "it costs ฿ 500"),
-    ("x ⟶ y", "x ⟵ y"),
-    ("braille ⠓⠑", "braille ⠁⠃"),
-    ("a font of its own \ue041\ue042\ue043", "a font of its own \ue041\ue042\ue044"),
-]
 EQUAL = [
     ('Well, he said: "no"!', "well he said no"),
     ("well-known (old) things", "well known [old] things"),
@@ -56,11 +28,6 @@ EQUAL = [
     ("1\u2019000", "1'000"),
     ("\uf0b7 one \uf0b7 two", "• one • two"),
 ]
-
-
-@pytest.mark.parametrize(("one", "other"), CHANGED)
-def test_a_sign_that_means_something_is_seen(one: str, other: str) -> None:
-    assert signs(one) != signs(other)
 
 
 @pytest.mark.parametrize(("one", "other"), EQUAL)
@@ -88,14 +55,6 @@ def test_signs_change_the_first_half_of_the_digest(label: str) -> None:
     assert len({one[0], other[0], without[0]}) == 3
     assert one[1] == other[1] == without[1]
     assert digests("no sign at all", label) == digests("No sign, at all.", label)
-
-
-@pytest.mark.parametrize("both", ["\U00031350\U00031351", "\U00011f04\U00011f05", "\U0001d11e\U0001d122"])
-def test_text_that_no_normal_form_holds_changes_the_first_half_of_the_digest(both: str) -> None:
-    # The blank that is no ASCII lets the text be rewritten, without such letters.
-    one, other = (digests(f"a na\u00efve\u00a0name {letter} of old", "fine") for letter in both)
-    assert one[0] != other[0]
-    assert one[1] == other[1]
 
 
 def test_other_presets_count_no_signs() -> None:
