@@ -10,8 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS, Alert
-from nearstream.schemas.documents.evidence import DocumentRef
-from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, VerdictKind
 from nearstream.streams.alerting.counting import (
     KEPT_ALERTS,
     KEPT_LIMITS,
@@ -27,6 +26,7 @@ from nearstream.streams.alerting.counting import (
     name_origins,
     origins_of,
 )
+from tests.support.live import ref
 from tests.support.live import verdict as shown
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
@@ -60,24 +60,11 @@ def seconds(alert: Alert) -> tuple[str, float, float | None]:
 
 
 def verdict(
-    ordinal: int, second: float = 0.0, kind: str = "near_duplicate", of: str = "a", name: str = ""
+    ordinal: int, second: float = 0.0, kind: VerdictKind = "near_duplicate", of: str = "a", name: str = ""
 ) -> DocumentVerdict:
-    at = TIME + timedelta(seconds=second)
-    other = DocumentRef(id=of, version="0", observed_at=TIME, characters=9)
-    return DocumentVerdict(
-        id=name or f"d{ordinal}",
-        version="0",
-        observed_at=at,
-        characters=9,
-        event_id=f"v{ordinal}",
-        collection="news",
-        scheme="s",
-        verdict=kind,  # type: ignore[arg-type]
-        of=other,
-        family=FamilyRef(id="f", ordinal=ordinal, first_seen=TIME, founder=other),
-        events=1,
-        degraded=(),
-    )
+    said = shown(name or f"d{ordinal}", "f", ordinal, kind=kind, at_ms=START_MS + round(1000 * second))
+    family = replace(said.family, first_seen=TIME)
+    return replace(said, event_id=f"v{ordinal}", scheme="s", of=ref(of), family=family)
 
 
 def test_one_more_than_the_limit_within_the_window_begins_a_storm() -> None:

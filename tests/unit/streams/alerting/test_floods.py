@@ -1,32 +1,16 @@
 """A label is suspended when far more matches it than before, and only then."""
 
-from datetime import UTC, datetime
-
 import pytest
 
-from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood, rate_before
 from nearstream.streams.store.limits import DAY_MS, HOUR_MS, SLOT_MS
+from tests.support.live import verdict
 
 RULE = Rule("label_flood", 10, 3_600)
 SUBJECT = Subject("mail", "ab" * 16, "scheme", "first")
-NOW = datetime(2026, 3, 2, 8, tzinfo=UTC)
 AT_MS = 20_000 * DAY_MS + 10 * HOUR_MS
-VERDICT = DocumentVerdict(
-    id="copy",
-    version="0" * 16,
-    observed_at=NOW,
-    characters=100,
-    event_id="cd" * 16,
-    collection="mail",
-    scheme="scheme",
-    verdict="near_duplicate",
-    of=None,
-    family=FamilyRef(id="ab" * 16, ordinal=300, first_seen=NOW, founder=None),
-    events=0,
-    degraded=(),
-)
+VERDICT = verdict("copy", "ab" * 16, 300, collection="mail")
 
 
 def found(growth: LabelledGrowth | None, tally: Tally | None = None) -> Tally:

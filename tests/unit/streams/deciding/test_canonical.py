@@ -15,18 +15,13 @@ from tests.support.verdicts import ref
         ("https://a.example/articles/7", "https://a.example/articles/7/amp"),
         ("https://a.example/articles/7", "https://m.a.example/a/7"),
         ("https://a.example/articles/7.html", "https://a.example/7.print.html"),
-        ("https://a.example/articles/7", "https://a.example/a/7?output=amp"),
-        ("https://a.example/articles/7", "https://a.example/a/7?print=1"),
         ("https://a.example/articles/7?print=1", "https://a.example/a/7?sid=9"),
-        ("https://a.example/articles/7", "https://a.example/a/7?visit=9"),
         ("https://a.example/articles/7?page=2", "https://a.example/a/7?x=8f14e45fceea167a5a36dedd"),
-        ("https://a.example/articles/7", "https://a.example/a;sessid=4/7"),
         ("https://a.example/articles/7", "https://a.example/a/(S(lit3py55t21z5v55vlm25s55))/7"),
         ("https://a.example/articles/7", "https://a.example/articles/7?from=start"),
         ("https://a.example/articles/7", "https://a.example/mirror/articles/7"),
         ("https://a.example/product?id=red", "https://a.example/product?id=red&tab=1"),
         ("https://a.example/printing-history", "https://a.example/print/x"),
-        ("https://a.example/amplifier", "https://a.example/amp/x"),
     ],
 )
 def test_the_better_form_of_a_url_is_canonical(better: str, worse: str) -> None:

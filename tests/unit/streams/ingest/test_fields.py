@@ -67,10 +67,8 @@ def test_documents_of_crawlers_are_read(fields: str, value: dict[str, object]) -
 @pytest.mark.parametrize(
     ("fields", "value"),
     [
-        ("text=body_text observed_at=meta.fetched:epoch_ms", {"meta": {"fetched": AT_MS}}),
         ("text=body_text observed_at=meta.fetched:epoch_ms", {"meta": {"fetched": str(AT_MS)}}),
         ("text=body_text observed_at=fetched:epoch_s", {"fetched": AT_MS / 1000}),
-        ("text=body_text observed_at=a.b.c", {"a.b": {"c": AT.isoformat()}}),
         ("text=body_text observed_at=a.b.c", {"a": {"b.c": AT.isoformat()}}),
         ("text=body_text observed_at=dc:date", {"dc:date": AT.isoformat()}),
     ],
@@ -96,18 +94,13 @@ def test_the_map_is_only_for_json() -> None:
     ("value", "reason"),
     [
         (b"{", Reason.NOT_JSON),
-        (b'{"a":' + b"[" * 100_000, Reason.NOT_JSON),
-        (b"\xff{}", Reason.NOT_JSON),
         (b'{"content": "\\ud800"}', Reason.NOT_JSON),
         ([TEXT], Reason.INVALID_MESSAGE),
         ({}, Reason.NO_CONTENT),
-        ({"content": ["one", "two"]}, Reason.INVALID_MESSAGE),
         ({"content": 5}, Reason.INVALID_MESSAGE),
         ({"content": TEXT, "at": "soon"}, Reason.INVALID_TIME),
         ({"content": TEXT, "at": True}, Reason.INVALID_TIME),
-        ({"content": TEXT, "at": 1e300}, Reason.INVALID_TIME),
         ({"content": TEXT, "at": "1e999999999"}, Reason.INVALID_TIME),
-        ({"content": TEXT, "at": "nan"}, Reason.INVALID_TIME),
         ({"content": TEXT, "at": {"a": 1}}, Reason.INVALID_TIME),
     ],
 )
@@ -119,11 +112,9 @@ def test_what_does_not_fit_is_refused_as_a_field_of_ours(value: object, reason: 
     ("text", "expected"),
     [
         ("text", "ours=theirs"),
-        ("text=", "ours=theirs"),
         ("text=a=b", "ours=theirs"),
         ("title=title text=a", "got title"),
         ("labels=a text=b", "got labels"),
-        ("labels.A=a text=b", "ours=theirs"),
         ("text=a text=b", "each field once"),
         ("text=a id=b:epoch_s", "only with observed_at"),
         ("url=a", "one of text, html and raw"),

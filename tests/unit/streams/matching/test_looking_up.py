@@ -58,13 +58,3 @@ async def test_the_record_that_a_family_shares_is_read_once(store: Store) -> Non
     for text in (near(5), near(2)):
         await look_up(reading, newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
     assert counted.asked.count("kept") == 1
-
-
-async def test_each_candidate_has_its_family(store: Store) -> None:
-    for text, size in ((near(5), 3), (OTHER, 1)):
-        found = await look_up(store, newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds()))
-        assert found.candidates
-        for each in found.candidates:
-            facts = found.families[each.number]
-            assert (facts.size, facts.joined[0]) == (size, size - 1)
-            assert (facts.growth is not None) == (size > 1)

@@ -19,7 +19,6 @@ from nearstream.streams.fingerprints.parameters import (
     AnchorRules,
     BandRules,
     LdRules,
-    NoiseRules,
     SketchRules,
     TextRules,
 )
@@ -234,19 +233,14 @@ NUMBERS = " ".join(map(str, range(1000)))
     "scheme",
     [
         replace(NOISE, ld=LdRules(rates=())),
-        replace(NOISE, ld=LdRules(rates=(3, 6, 12, 24))),
         replace(NOISE, ld=LdRules(gap_bits=12)),
         replace(NOISE, ld=LdRules(max_symbols=0)),
         replace(COMPACT, ld=replace(COMPACT.ld, gap_steps=0)),
         replace(NOISE, anchors=AnchorRules(run=0)),
-        replace(NOISE, anchors=AnchorRules(spaceless_factor=0)),
-        replace(NOISE, anchors=AnchorRules(run=4096)),
         replace(NOISE, anchors=AnchorRules(words=65)),
         replace(NOISE, text=TextRules(word_bytes=1)),
         replace(NOISE, text=TextRules(mark_run=65)),
-        replace(NOISE, text=TextRules(spaceless_share=4097)),
         replace(NOISE, ld=LdRules(rates=(1 << 33,), lengths=())),
-        replace(NOISE, noise=NoiseRules(rate=1 << 33)),
     ],
 )
 def test_a_scheme_that_cannot_be_signed_is_refused(scheme: Scheme) -> None:
