@@ -79,12 +79,7 @@ def find_moved(alignment: Alignment) -> MovedBlocks:
 
 
 def shingle_bytes(blocks: Sequence[MatchingBlock], lead: float) -> float:
-    """Return the number of bytes at which a common shingle can start.
-
-    Args:
-        blocks: Blocks of common text.
-        lead: Bytes of a shingle before its last word.
-    """
+    """Return the number of bytes at which a common shingle can start."""
     return total([block.length - lead for block in blocks if block.length > lead])
 
 
@@ -98,12 +93,6 @@ def common_shingles(
     and no text has more repetitions in common than it has at all. The length of each block is known to about one rate.
     The blocks found in another order represent all text that moved, which is uncertain by about the part of it that was
     not found.
-
-    Args:
-        both: Two texts.
-        in_order: Their common blocks in order.
-        moved: Their common blocks in another order.
-        sketch_resemblance: Resemblance of the sketches.
     """
     lead, counts, distinct = both.lead, both.shingle_counts, (both.shorter.shingles, both.longer.shingles)
     if both.is_equal:

@@ -45,12 +45,6 @@ def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: i
 
     A few small edits, and edits all over the texts, are counted. Others are the cheapest path from block to block of
     common text. All methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
-
-    Args:
-        alignment: Matches of both texts.
-        blocks: Their common blocks, including those in another order, through which the cheaper path may lead.
-        rate: Bytes per symbol.
-        equal: Whether the digests are equal, so that 0 is the only possible distance.
     """
     shorter, longer = alignment.shorter.n_bytes, alignment.longer.n_bytes
     least = longer - shorter

@@ -17,9 +17,6 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     """Estimate all numbers about two texts.
 
     The order of the arguments does not matter. Whole signatures and those that an index keeps give equal numbers.
-
-    Raises:
-        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
     both = pair(a, b)
     alignment = align(both.shorter_side, both.longer_side, both.least_common)

@@ -18,12 +18,6 @@ def weighted_shingles(found: float, deviation: float, resemblance: float, sizes:
 
     The result is their mean, weighted by inverse variance. A resemblance J of sets of n and m shingles corresponds to
     J / (1 + J) * (n + m) common shingles.
-
-    Args:
-        found: Common shingles counted in common blocks.
-        deviation: Standard deviation of this count.
-        resemblance: Resemblance of the sketches.
-        sizes: Numbers of shingles of both texts.
     """
     both, most = sum(sizes), min(sizes)
     sketched = resemblance / (1 + resemblance) * both
@@ -36,12 +30,7 @@ def weighted_shingles(found: float, deviation: float, resemblance: float, sizes:
 
 
 def distance_band(distance: ByteDistance, longer: int) -> tuple[float, float]:
-    """Return the 90 % band of a distance, in bytes, between `least` and `expected`.
-
-    Args:
-        distance: The estimate.
-        longer: Bytes of the longer text.
-    """
+    """Return the 90 % band of a distance, in bytes, between `least` and `expected`."""
     row = bisect_right(_BAND_FROM, (distance.value - distance.least) / longer) - 1
     low, high = distance.value - _BAND_MINUS[row] * longer, distance.value + _BAND_PLUS[row] * longer
     return max(min(low, distance.low), distance.least), min(max(high, distance.high), distance.expected)

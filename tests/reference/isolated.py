@@ -88,14 +88,7 @@ def passage_doubt(alignment: Alignment) -> float:
 
 
 def _likelier(found: list[Place], rate: int, width: float, more: float) -> ScatteredEdits:
-    """Return the mean cost of replaced words and of other edits that leave the same traces.
-
-    Args:
-        found: Places of the edits.
-        rate: Bytes per symbol.
-        width: Bytes of a character.
-        more: How many edits there are for each that is seen.
-    """
+    """Return the mean cost of replaced words and of other edits that leave the same traces."""
     own = [max(1.0, (place.room - _RATES_OF_ONE * rate) / _WORD) for place in found]
     grown = [abs(place.grown) for place in found]
     edits = total(own)

@@ -49,11 +49,7 @@ def pack_words(symbols: Iterable[int], gaps: Iterable[int]) -> bytes:
 
 
 def unpack_words(packed: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Restore symbols and gaps.
-
-    Raises:
-        ValueError: The length is not a multiple of 4, or no word follows the last escape.
-    """
+    """Restore symbols and gaps."""
     if len(packed) % 4:
         raise ValueError("expected a multiple of 4 bytes")
     words = iter(np.frombuffer(packed, "<u4").tolist())
@@ -100,10 +96,6 @@ def compared_bits(signature: Signature | LdSignature, doublings: int) -> int:
 
     A kept symbol has all these bits at any rate. Its kept bits start with the first one bit, and it is sampled at a
     coarser rate only if there are zeros before this bit.
-
-    Args:
-        signature: The signature with the finer rate.
-        doublings: How often its rate is doubled.
     """
     stored = symbol_bits(signature)
     return min(KEPT_SYMBOL_BITS[stored], stored - doublings)
@@ -139,14 +131,6 @@ def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:
 
     The result is exact: all signatures of a text, whatever their rates, have equal views. If gaps are stored apart from
     the symbols, positions are multiples of rate / 8.
-
-    Args:
-        signature: Checked by `Scheme.check` if it came from outside.
-        rate: Bytes per symbol, a power of two, at least the signature's.
-        bits: Bits of a symbol. At most the stored bits, less one for each doubling of the rate.
-
-    Raises:
-        ValueError: The signature does not have this rate or that many bits.
     """
     split, stored = bool(signature.gaps), symbol_bits(signature)
     drop = rate.bit_length() - signature.rate.bit_length()

@@ -35,13 +35,6 @@ def pack_pairs(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bit
     the gap. Gaps are geometrically distributed, so this is within a tenth of a bit of the optimum. In the fixed part,
     the whole bytes of all pairs come before their odd bits, because packing single bits takes longer.
 
-    Args:
-        ld: Words of a symbol above 13 bits of gap, or symbols of two bytes.
-        gaps: Empty, or one byte per gap.
-        symbol_bits: 19, or 16 if gaps are stored apart.
-        kept_bits: Bits of a symbol, from its first one bit on, that may differ from zero.
-        low_bits: Bits of a gap in the fixed part, at most 5.
-
     Returns:
         None if the data are not such pairs, or if there are none or more than 65,535.
     """
@@ -65,11 +58,7 @@ def pack_pairs(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bit
 
 
 def unpack_pairs(packed: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> tuple[bytes, bytes]:
-    """Restore the `ld` and `gaps` that `pack_pairs` packed with these arguments.
-
-    Raises:
-        ValueError: There are fewer bytes than these pairs take.
-    """
+    """Restore the `ld` and `gaps` that `pack_pairs` packed with these arguments."""
     count = int.from_bytes(packed[: _COUNT.size], "big") if len(packed) >= _COUNT.size else 0
     whole, odd = _widths(kept_bits, low_bits)
     middle = count * whole // 8

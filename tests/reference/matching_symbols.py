@@ -32,14 +32,6 @@ def align_symbols(one: Integers, other: Integers, reach: bytes, grain: int, leas
     Matches are a longest common subsequence of the symbols. A block is a maximal run of matches between which no
     symbol is lost and no text moved, grown to its expected ends. Neighbouring blocks that would overlap meet halfway.
 
-    Args:
-        one: A text.
-        other: Another text.
-        reach: float64, bytes from the window next to a block to the expected end of the block, by the bytes up to this
-            window.
-        grain: Bytes by which positions may be off.
-        least: Nothing is matched if the texts have fewer common symbols than this.
-
     Returns:
         The size of the intersection of both multisets of symbols. The matches as int64 of shape (2, matches + 2):
         indices of symbols in both texts, after -1 and before the number of symbols. The blocks as float64 of shape
@@ -71,14 +63,6 @@ def cheapest_path(
 
     A path leads from the start of both texts through some of the blocks, in order, to the last block. The blocks on
     the path cost nothing. The text between them costs its expected edits.
-
-    Args:
-        blocks: Rows of blocks as `align_symbols` returns them.
-        shares: float64, the cost of the text between two blocks over its shorter length, beyond the difference of
-            lengths, by shorter / longer in steps of 1 / 256.
-        narrow: A number of bytes, and the factor of this cost where the shorter length is below that number.
-        wide: The factor of this cost where the shorter length is at least that number.
-        least: A lower bound of the cost over the shorter length.
     """
     costs = memoryview(shares).cast("d")
     # The start of the texts counts as a block that ends there.
@@ -135,15 +119,7 @@ def _blocks(one: Integers, other: Integers, matched: Integers, reach: Bytes, gra
 
 
 def _growth(one: Integers, other: Integers, behind: Integers, reach: Bytes, end: int) -> Bytes:
-    """Return the bytes by which blocks extend beyond their outer windows.
-
-    Args:
-        one: Bytes where the windows of one text start.
-        other: Bytes where the windows of the other text start.
-        behind: Shape (2, n), indices of the windows after the gaps in which blocks start or end.
-        reach: As `align_symbols` takes it.
-        end: Index of the block that may touch the end of a text: 0 for the start of the texts, -1 for their end.
-    """
+    """Return the bytes by which blocks extend beyond their outer windows."""
     apart = np.array(
         [np.diff(text, prepend=-LD_WINDOW_BYTES)[indices] for text, indices in zip((one, other), behind, strict=True)]
     )

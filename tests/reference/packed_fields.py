@@ -12,20 +12,13 @@ def words_end(ld: bytes) -> tuple[int, int]:
     """Return the number of symbols in LD words, and the byte position of the last symbol.
 
     `pack_words` makes the words.
-
-    Raises:
-        ValueError: The length is not a multiple of 4, or no word follows the last escape.
     """
     gaps = unpack_words(ld)[1]
     return gaps.size, int(gaps.sum())
 
 
 def ascends(anchors: bytes) -> bool:
-    """Return whether numbers of 8 bytes are distinct and in ascending order.
-
-    Raises:
-        ValueError: The length is not a multiple of 8.
-    """
+    """Return whether numbers of 8 bytes are distinct and in ascending order."""
     values = np.frombuffer(anchors, dtype="<u8")
     return bool(np.all(values[1:] > values[:-1]))
 

@@ -127,9 +127,6 @@ def pair(a: Signature, b: Signature) -> SignaturePair:
     """Order two signatures and read their symbols at the coarser rate.
 
     The order of the arguments does not matter.
-
-    Raises:
-        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
     """
     refuse_incomparable(a, b)
     finer, coarser = min(a.rate, b.rate), max(a.rate, b.rate)

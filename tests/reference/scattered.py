@@ -135,13 +135,6 @@ def _replaced_words(
     The bytes of an edit are known from the Poisson count of lost windows alone, so its cost is the mean of that and of
     the usual cost of a word, weighted by their inverse variances.
 
-    Args:
-        alignment: Matches of both texts.
-        survived: Share of windows that survived.
-        steps: Number of steps that lost symbols.
-        drift: Bytes by which the texts move against each other in these steps.
-        could_be_characters: Whether edits of single characters could explain the lengths of the steps.
-
     Returns:
         None if the edits are larger than words.
     """

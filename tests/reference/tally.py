@@ -27,12 +27,6 @@ def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shor
 
     These are all digest and lineage matches, and up to `LOOKS` others by the weight of the shared keys. Of those that
     share only what many documents have, these are the first `COMMON_READS`.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        own: Its number.
-        anchors: Number of its anchor keys.
-        limits: Bounds of the index.
     """
     counted = _counted(found, own, limits)
     chosen = Shortlist(full_buckets=counted.full_buckets)
@@ -56,9 +50,6 @@ def weight(others: int) -> int:
     """Return the weight of a shared anchor.
 
     This is `UNIT` / sqrt(others), rounded down, because a rare anchor says more than a frequent one.
-
-    Args:
-        others: Number of earlier documents that have the anchor, at least 1.
     """
     return int(UNIT / math.sqrt(others))
 
@@ -99,12 +90,6 @@ def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[b
     """Return the keys whose buckets held a number.
 
     The first part has the keys whose buckets held the document too, the second part has the others.
-
-    Args:
-        found: The keys of a document, and what their buckets held.
-        number: The number.
-        own: Number of the document.
-        kinds: The letters for these kinds.
     """
     both: list[bytes] = []
     one: list[bytes] = []
@@ -115,13 +100,7 @@ def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[b
 
 
 def held_for(found: Found, keys: bytes, number: int) -> bytes:
-    """Return what the buckets of some keys held, as a reply for these.
-
-    Args:
-        found: The keys of a document, and what their buckets held. One that is not named held nothing.
-        keys: Some keys.
-        number: Each bucket of the reply holds this number too, behind the others. 0: none.
-    """
+    """Return what the buckets of some keys held, as a reply for these."""
     held: dict[bytes, list[int]] = {}
     for key, numbers in held_by(found):
         held.setdefault(key, numbers)

@@ -12,9 +12,6 @@ def unpack_text(packed: bytes, start: int) -> TextFields:
     """Return the fields of a text part, which begins at `start` in a record.
 
     They are `digest` without the version, then those from `n_bytes` to `gaps` in the order of `Signature`.
-
-    Raises:
-        ValueError: The text part is not whole.
     """
     flags_at = start + DIGEST_BYTES
     try:
