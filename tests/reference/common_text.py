@@ -88,11 +88,8 @@ def common_shingles(
 ) -> float:
     """Estimate the common shingles, each as often as both texts have it.
 
-    A set of shingles cannot tell a text from that text ten times, so repetitions count. The common blocks say how much
-    text both have, by the bytes at which a shingle can start. The sketches say how many distinct shingles both have,
-    and no text has more repetitions in common than it has at all. The length of each block is known to about one rate.
     The blocks found in another order represent all text that moved, which is uncertain by about the part of it that was
-    not found.
+    not found. For the rest see native/estimates/common_text.h.
     """
     lead, counts, distinct = both.lead, both.shingle_counts, (both.shorter.shingles, both.longer.shingles)
     if both.is_equal:

@@ -76,11 +76,7 @@ def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rat
 def _hidden_share(blocks: Sequence[MatchingBlock], shorter: int, rate: int) -> float:
     """Return the share of the text between blocks that is common too.
 
-    Such text lies in common runs that contain no sampled window.
-
-    Between edits at random, common runs have exponential lengths, m bytes on average. A run of N - 1 + x bytes contains
-    a sampled window with the probability 1 - exp(-x / rate). Of all runs, exp(-(N - 1) / m) m / (m + rate) are seen,
-    and these have N - 1 + m + m rate / (m + rate) bytes on average, from which m follows.
+    Such text lies in common runs that contain no sampled window (see native/estimates/distance.h).
     """
     if len(blocks) < _HIDDEN_BLOCKS:
         return 0.0

@@ -1,7 +1,4 @@
-"""Compact storage of LD symbols with their gaps.
-
-Twin of streams/native/ld_compact.h.
-"""
+"""Compact storage of LD symbols with their gaps, in the format that native/ld_compact.h describes."""
 
 import struct
 from dataclasses import dataclass
@@ -28,12 +25,6 @@ class _Pairs:
 
 def pack_pairs(ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int) -> bytes | None:
     """Pack pairs of a symbol and a gap.
-
-    The result is the count of the pairs, then a part of fixed width for each pair, then a part of variable width. The
-    fixed part has the bits of the symbol after its first one bit and the low bits of the gap. The variable part has two
-    numbers in unary, as that many zeros before a one: the zeros before the symbol's first one bit, and the high bits of
-    the gap. Gaps are geometrically distributed, so this is within a tenth of a bit of the optimum. In the fixed part,
-    the whole bytes of all pairs come before their odd bits, because packing single bits takes longer.
 
     Returns:
         None if the data are not such pairs, or if there are none or more than 65,535.

@@ -39,18 +39,12 @@ class SignaturePair:
 
     @property
     def rate(self) -> int:
-        """Return the average bytes per LD symbol of the coarser signature.
-
-        It is 0 without LD signatures.
-        """
+        """Return the average bytes per LD symbol of the coarser signature, 0 without LD signatures."""
         return max(self.shorter.rate, self.longer.rate)
 
     @property
     def lead(self) -> float:
-        """Return the bytes of a shingle before its last word.
-
-        Where no spaces separate the words, these are the bytes before its last character.
-        """
+        """Return the bytes of a shingle before its last word, or its last character in a spaceless text."""
         shorter, longer = self.shorter, self.longer
         n_bytes = shorter.n_bytes + longer.n_bytes
         if shorter.spaceless or longer.spaceless:
@@ -79,10 +73,7 @@ class SignaturePair:
 
     @property
     def length_ratio(self) -> float:
-        """Return the smaller over the larger number of words.
-
-        Where no spaces separate the words, it is the ratio of bytes.
-        """
+        """Return the smaller over the larger number of words, or of bytes in spaceless texts."""
         if self.shorter.spaceless or self.longer.spaceless:
             return self.shorter.n_bytes / self.longer.n_bytes
         fewer, more = sorted((self.shorter.words, self.longer.words))
@@ -102,10 +93,7 @@ class SignaturePair:
 
     @property
     def least_common(self) -> int:
-        """Return the least number of common symbols worth an alignment.
-
-        With fewer than these, no rule can find a relation.
-        """
+        """Return the least number of common symbols with which a rule can find a relation."""
         if self.is_equal or self.same_lineage:
             return 0
         if self.shorter.n_bytes >= _GATE_RATIO * self.longer.n_bytes:
@@ -124,10 +112,7 @@ class SignaturePair:
 
 
 def pair(a: Signature, b: Signature) -> SignaturePair:
-    """Order two signatures and read their symbols at the coarser rate.
-
-    The order of the arguments does not matter.
-    """
+    """Order two signatures, given in any order, and read their symbols at the coarser rate."""
     refuse_incomparable(a, b)
     finer, coarser = min(a.rate, b.rate), max(a.rate, b.rate)
     side_a, side_b = _side(a, finer, coarser), _side(b, finer, coarser)

@@ -1,7 +1,4 @@
-"""Edits all over two texts of nearly one length, read from the windows that they left.
-
-Single characters and whole words are told apart by how many windows an edit takes away.
-"""
+"""Edits all over two texts of nearly one length, by the formulas that native/estimates/scattered.h gives."""
 
 from dataclasses import dataclass
 from math import exp, log, sqrt
@@ -95,11 +92,8 @@ def scattered_edits(alignment: Alignment) -> ScatteredEdits | None:
 def _single_characters(alignment: Alignment, grown: _Steps, gaps: _Steps) -> float | None:
     """Return the bytes of edited single characters, without those by which the lengths differ.
 
-    A window survives if none of the characters that it touches was edited. Among characters of w bytes, edited with
-    density p, a window of N bytes touches (N - 1 + w) / w of them and survives with (1 - p) to this power, which is
-    solved for p (refines Coates: "A Fast Metric of Document Similarity"). Edits are spread over the steps in proportion
-    to their gaps. Where a step moves the texts against each other, characters were inserted or deleted in it, and the
-    lengths account for these already.
+    Edits are spread over the steps in proportion to their gaps. Where a step moves the texts against each other,
+    characters were inserted or deleted in it, and the lengths account for these already.
 
     Returns:
         None if the lengths of the steps vary more than edits of single characters, which change them by one at most,
@@ -126,14 +120,6 @@ def _replaced_words(
     alignment: Alignment, survived: float, steps: int, drift: float, could_be_characters: bool
 ) -> _Words | None:
     """Count edits and their bytes, and return the distance if they were replaced words.
-
-    Of windows of N bytes, exp(-e (N - 1 + w)) survive e edits a byte of w bytes each, at random places. The edits form
-    e exp(-e (N - 1 + w)) runs of lost windows a byte, of which 1 / (1 + e (rate - 1)) are followed by a sampled window
-    before the next edit, and all but (1 - 1 / rate) to the power 2 (N - 1 + w) lose a sampled window. Both are solved
-    for e and w. Of edits that keep apart, each is a run of its own, and 1 - e (N - 1 + w) of the windows survive.
-
-    The bytes of an edit are known from the Poisson count of lost windows alone, so its cost is the mean of that and of
-    the usual cost of a word, weighted by their inverse variances.
 
     Returns:
         None if the edits are larger than words.
