@@ -53,13 +53,39 @@ def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) ->
     assert page.text.startswith("The flood The river rose by 0 metres")
     assert "Topic" not in page.text
     assert "title" not in page.text
+    footer = "<p>All rights are reserved, and nothing may be copied from here without our leave.</p>" * 400
+    long = pages.read(f"<body><article>{ARTICLE * 2}</article><footer>{footer}</footer>")
+    assert ("All rights" in long.text, long.degraded) == (False, ())
+
+
+STORM = "A storm took the roof of the boat house, and the choir sang at the lantern feast of the fishermen."
+SMALL, REPLACED = ("main_content_small",), ("charset_replaced",)
+# What a browser shows of templates, of XHTML, and of a page of nothing but captions or buttons.
+SHOWN = (
+    "<x-card><template shadowrootmode=open><p>{}</p></template></x-card>",
+    "<template><p>no</p></template><p>{}</p>",
+    "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
+    "<?xml version='1.0'?><html><head><title/><script src='a.js' /></head><body><p>{}</p></body></html>",
+    "\n<?xml version='1.0'?><html><head/><body><iframe src='a'/><textarea\nid='a'/><p>{}</p></body></html>",
+    *(f"<figure><img src=a><{name}>{{}}</{name}></figure>" for name in ("figcaption", "button", "label", "object")),
+)
+READ = (
+    *((page.format(STORM), ("", STORM, ())) for page in SHOWN),
+    ("<title>Error</title><body><p>Not found", ("Error", "Not found", ())),
+    ("<nav><a href='/'>Only a menu</a></nav>", ("", "Only a menu", SMALL)),
+    ("<p>Br\ufffdcke", ("", "Br\ufffdcke", REPLACED)),
+    ("<p>Br&#xFFFD;cke", ("", "Br\ufffdcke", REPLACED)),
+    ("<p>Br\ufffdcke".encode(), ("", "Br\ufffdcke", REPLACED)),
+)
 
 
 def test_a_page_without_a_main_content_gives_all_of_its_text(pages: PageReader) -> None:
-    assert pages.read("<title>Error</title><body><p>Not found")[:3] == ("Error", "Not found", ())
-    menu = pages.read("<nav><a href='/'>Only a menu</a></nav>")
-    assert menu[:3] == ("", "Only a menu", ("main_content_small",))
     assert pages.read("").text == ""
+    for page, told in READ:
+        assert pages.read(page)[:3] == told
+    short = reader(text_max_bytes=9)
+    assert short.read("<p>größer als erlaubt")[:3] == ("", "größer ", ("truncated",))
+    short.close()
 
 
 NEWS = (
@@ -88,12 +114,6 @@ def test_the_words_of_scripts_without_blanks_count(pages: PageReader) -> None:
         assert page.degraded == ("main_content_small",)
         long = pages.read(f"<body><nav>{notice * 8}</nav><article><p>{text * 8}</p></article>")
         assert (notice in long.text, long.degraded) == (False, ())
-
-
-def test_a_long_article_is_read_without_its_frame_however_long_that_is(pages: PageReader) -> None:
-    frame = "<footer>" + "<p>All rights are reserved, and nothing may be copied from here without our leave.</p>" * 400
-    page = pages.read(f"<body><article>{ARTICLE * 2}</article>{frame}</footer>")
-    assert ("All rights" in page.text, page.degraded) == (False, ())
 
 
 SITE = "<body>{above}<article>" + ARTICLE * 2 + "</article>{below}"
@@ -155,42 +175,16 @@ def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines(pages: PageRe
     assert pages.with_page(rose._replace(degraded=("truncated",))).page.parts == b""
 
 
-STORM = "A storm took the roof of the boat house, and the choir sang at the lantern feast of the fishermen."
-
-
-def test_what_a_browser_shows_of_a_template_and_of_xhtml_is_read(pages: PageReader) -> None:
-    for page in [
-        "<x-card><template shadowrootmode=open><p>{}</p></template></x-card>",
-        "<template><p>no</p></template><p>{}</p>",
-        "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
-        "<?xml version='1.0'?><html><head><title/><script src='a.js' /></head><body><p>{}</p></body></html>",
-        "\n<?xml version='1.0'?><html><head/><body><iframe src='a'/><textarea\nid='a'/><p>{}</p></body></html>",
-    ]:
-        assert pages.read(page.format(STORM)).text == STORM
-
-
-def test_a_page_of_nothing_but_captions_or_buttons_has_their_text(pages: PageReader) -> None:
-    for element in ["figcaption", "button", "label", "object"]:
-        page = f"<title>T</title><figure><img src=a><{element}>{STORM}</{element}></figure>"
-        assert (pages.read(page).text, pages.read(page).title) == (STORM, "T")
-
-
 def test_without_the_extra_tags_are_stripped_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(HtmlProcesses, "is_available", lambda *_: False)
-    reader = PageReader()
+    bare = PageReader()
     for _ in range(2):
-        page = reader.read(PAGE.encode())
+        page = bare.read(PAGE.encode())
         assert page.degraded == ("extraction_fallback",)
         assert "The river rose by 0 metres" in page.text
     assert caplog.text.count("install nearstream[html]") == 1
-
-
-def test_a_text_is_cut_off_at_the_limit_of_a_text() -> None:
-    short = reader(text_max_bytes=9)
-    assert short.read("<p>größer als erlaubt")[:3] == ("", "größer ", ("truncated",))
-    short.close()
 
 
 def unsigned(number: int, **content: object) -> Unsigned:
