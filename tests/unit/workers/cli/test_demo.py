@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.demo import KnownRelation, Row, check_relations, read_known_relations, table
+from nearstream.workers.cli.demo import KnownRelation, Row, check_relations, read_known_relations
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 SENT = frozenset(RELATIONS)
@@ -82,15 +82,6 @@ def test_pairs_beyond_the_known_ones_are_counted_once() -> None:
 def test_a_relation_that_is_not_sent_is_right_if_nothing_shows_it() -> None:
     for events, share in (([], 1), ([OVERLAP], 0)):
         assert check_relations([KnownRelation("b", "a", "overlap")], events, SENT - {"overlap"}).share == share
-
-
-def test_the_table_is_aligned() -> None:
-    lines = table(check_relations([KnownRelation("b", "a", "version")], [event("version", "b", "a")], SENT))
-    assert lines == [
-        "relation  known  seen as such  by family  seen otherwise  missed",
-        "version       1             1          0               0       0",
-        "agreement 100.0%; pairs seen beyond the known ones: 0",
-    ]
 
 
 def test_known_relations_are_read_from_a_folder(tmp_path: Path) -> None:

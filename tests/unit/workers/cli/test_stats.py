@@ -4,7 +4,6 @@ import io
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +21,7 @@ from nearstream.workers.cli.stats import (
     slot_lines,
     summary_lines,
 )
-from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.terminal import Progress, columns
-from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts, Totals
 from tests.support.forged import FORGED, dangerous
 
@@ -101,15 +98,6 @@ async def test_what_is_selected_of_many_families_are_the_best_of_all(monkeypatch
     progress = Progress("read families", stream=io.StringIO())
     assert await selected(stored(), 4, progress) == best(families, 4)
     assert progress.done == len(families)
-
-
-def test_settings_say_where_an_index_stands(tmp_path: Path) -> None:
-    where = {"NEARSTREAM_REDIS": "rediss+cluster://h:1/0", "NEARSTREAM_INDEX_SLOTS": "12"}
-    address = Deployment.of(load(where)).index_address()
-    assert (address.cluster, address.slots, address.ca_path, address.beside) == (True, 12, None, False)
-    absent = Deployment.of(load({**where, "NEARSTREAM_REDIS_CA_PATH": str(tmp_path / "none.pem")}))
-    with pytest.raises(SettingsError, match="NEARSTREAM_REDIS_CA_PATH"):
-        absent.index_address()
 
 
 def told(slots: list[SlotFacts], whole: Totals, retention_seconds: int) -> list[str]:

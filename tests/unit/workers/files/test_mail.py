@@ -10,11 +10,10 @@ import pytest
 
 from nearstream.schemas.documents.record import header
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.cli.main import main
 from nearstream.workers.files.source import Item, Refused, count_lines, read
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES
+from tests.unit.workers.files.test_source import file, received
 
 ROOT = Path(__file__).parents[4]
 RECEIVED = b"Return-Path: <a@b.example>\r\nReceived: from x\r\n by y\r\nFrom: a\r\nSubject: s\r\n\r\n"
@@ -23,23 +22,9 @@ TEXT = b"The bridge over the river is closed from Monday until further notice."
 START = b"From a@b.example Mon Jan  5 10:11:12 2026\n"
 
 
-def file(folder: Path, name: str, content: bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
-
-
-def parsed(item: Item | Refused) -> ParsedDocument:
-    assert isinstance(item, Item), item
-    result = parse_record(item.record, DocumentLimits())
-    assert isinstance(result, ParsedDocument)
-    return result
-
-
 def ids(path: Path) -> list[str | None]:
     """Return the id of each message in a file or folder, none of which may be refused."""
-    return [parsed(item).document.id for item in read([str(path)])]
+    return [received(item).document.id for item in read([str(path)])]
 
 
 def message(number: int, text: bytes = TEXT) -> bytes:
@@ -59,7 +44,7 @@ def test_a_message_is_recognised_and_read(tmp_path: Path) -> None:
     ):
         path = file(tmp_path, name, content)
         (item,) = read([str(path)])
-        document = parsed(item).document
+        document = received(item).document
         assert (document.text or "").strip() == TEXT.decode()
         assert document.source == "mail"
         assert document.lineage is None
@@ -70,7 +55,7 @@ def test_a_message_is_recognised_and_read(tmp_path: Path) -> None:
 def test_without_a_date_the_time_of_change_counts(tmp_path: Path) -> None:
     path = file(tmp_path, "a.eml", b"Subject: s\n\n" + TEXT)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    first, again = (parsed(next(iter(read([str(path)])))).document for _ in range(2))
+    first, again = (received(next(iter(read([str(path)])))).document for _ in range(2))
     assert first.observed_at == datetime.fromtimestamp(1_700_000_000, UTC)
     assert first.id == again.id
 
@@ -81,7 +66,7 @@ def test_an_mbox_is_split_into_its_messages(tmp_path: Path) -> None:
         content = b"".join(START + each + b"\n" for each in messages)
         path = file(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
         items = list(read([str(path)]))
-        documents = [parsed(item).document for item in items]
+        documents = [received(item).document for item in items]
         assert [document.id for document in documents] == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
         assert (documents[1].text or "").startswith("He wrote:\nFrom here on\n>From there\n")
         assert [item.source for item in items] == [
@@ -95,14 +80,17 @@ def test_a_message_begins_where_a_header_follows_and_at_no_line_of_a_text(tmp_pa
     assert ids(file(tmp_path, "inbox.mbox", content)) == ["<1@a.example>", "<2@a.example>", "<3@a.example>"]
     text = b"a line\n\nFrom Monday on the bridge is closed until further notice.\n" + START.strip() + b"\nthe end"
     (item,) = read([str(file(tmp_path, "a.mbox", START + message(1, text)))])
-    assert (parsed(item).document.text or "").endswith("the end\n")
+    assert (received(item).document.text or "").endswith("the end\n")
 
 
 def test_a_message_of_apple_mail_is_read_without_what_is_noted_of_it(tmp_path: Path) -> None:
     notes = b'<?xml version="1.0" encoding="UTF-8"?>\n<plist version="1.0"><dict><key>flags</key></dict></plist>\n'
     content = b"%d      \n" % len(message(1)) + message(1) + notes
     (item,) = read([str(file(tmp_path, "1.emlx", content))])
-    assert (parsed(item).document.id, (parsed(item).document.text or "").strip()) == ("<1@a.example>", TEXT.decode())
+    assert (received(item).document.id, (received(item).document.text or "").strip()) == (
+        "<1@a.example>",
+        TEXT.decode(),
+    )
 
 
 def test_a_broken_message_of_an_mbox_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
@@ -110,13 +98,13 @@ def test_a_broken_message_of_an_mbox_is_reported_and_the_others_are_read(tmp_pat
     deep = b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (level, level) for level in range(200))
     path = file(tmp_path, "a.mbox", b"\n".join(START + each for each in (message(1), large, deep, b"", message(5))))
     first, too_large, degraded, empty, last = read([str(path)])
-    assert parsed(first).document.id == "<1@a.example>"
+    assert received(first).document.id == "<1@a.example>"
     assert isinstance(too_large, Refused)
     assert too_large == Refused(f"{path}:10 (message 2)", f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
     assert isinstance(degraded, Item)
-    assert degraded.degraded == parsed(degraded).degraded == ("parse_fallback",)
+    assert degraded.degraded == received(degraded).degraded == ("parse_fallback",)
     assert isinstance(empty, Item | Refused)
-    assert parsed(last).document.id == "<5@a.example>"
+    assert received(last).document.id == "<5@a.example>"
 
 
 def test_an_mbox_without_messages_is_refused(tmp_path: Path) -> None:
@@ -133,7 +121,7 @@ def test_a_maildir_is_read_with_those_in_it(tmp_path: Path) -> None:
     file(tmp_path, ".Notes/x.txt", b"no Maildir")
     for name in ("cur", "new", "tmp"):
         (tmp_path / ".Sent" / name).mkdir(exist_ok=True)
-    documents = [parsed(item).document for item in read([str(tmp_path)])]
+    documents = [received(item).document for item in read([str(tmp_path)])]
     assert [document.id for document in documents if document.id != documents[2].id] == [
         "<2@a.example>",
         "<1@a.example>",
@@ -147,7 +135,7 @@ def test_what_is_hashed_of_a_message_is_hashed_under_the_key(tmp_path: Path) -> 
     inner = b"--b\n\nThank you!\n--b\nContent-Type: image/png\n\npicture\n--b--\n"
     path = file(tmp_path, "a.eml", b"Content-Type: multipart/mixed; boundary=b\n" + SENT + inner)
     keys = (None, HashKey.public(), HashKey.from_secret(b"another"))
-    documents = [parsed(next(iter(read([str(path)], key)))).document for key in keys]
+    documents = [received(next(iter(read([str(path)], key)))).document for key in keys]
     for hashed in ([each.text for each in documents], [each.labels["attachments"] for each in documents]):
         assert hashed[0] == hashed[1] != hashed[2]
     assert "thank" not in (documents[0].text or "").lower()
@@ -160,10 +148,10 @@ def test_what_a_header_says_to_be_degraded_is_known_or_ignored(tmp_path: Path) -
     assert header(item.record.headers, "nearstream-degraded") is None
     said = [*item.record.headers, ("nearstream-degraded", b"truncated nonsense truncated parse_fallback \xff")]
     record = item.record._replace(headers=said)
-    assert parsed(Item("x", record)).degraded == ("parse_fallback", "truncated")
+    assert received(Item("x", record)).degraded == ("parse_fallback", "truncated")
     said[-1] = ("nearstream-degraded", b"charset_replaced")
     replaced = record._replace(headers=said, value=(record.value or b"") + b" \xef\xbf\xbd")
-    assert parsed(Item("x", replaced)).degraded == ("charset_replaced",)
+    assert received(Item("x", replaced)).degraded == ("charset_replaced",)
 
 
 def test_the_page_about_mail_shows_what_a_scan_of_the_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
