@@ -1,15 +1,13 @@
 """Known relations are compared with events and families."""
 
-import json
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.demo import KnownRelation, Row, check_relations, read_known_relations
+from nearstream.workers.cli.demo import KnownRelation, Row, check_relations
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 SENT = frozenset(RELATIONS)
@@ -82,10 +80,3 @@ def test_pairs_beyond_the_known_ones_are_counted_once() -> None:
 def test_a_relation_that_is_not_sent_is_right_if_nothing_shows_it() -> None:
     for events, share in (([], 1), ([OVERLAP], 0)):
         assert check_relations([KnownRelation("b", "a", "overlap")], events, SENT - {"overlap"}).share == share
-
-
-def test_known_relations_are_read_from_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "relations.jsonl").write_text(json.dumps({"newer": "b", "older": "a", "relation": "version"}) + "\n\n")
-    assert read_known_relations(tmp_path) == [KnownRelation("b", "a", "version")]
-    with pytest.raises(FileNotFoundError, match=r"documents\.jsonl and relations\.jsonl"):
-        read_known_relations(tmp_path / "none")

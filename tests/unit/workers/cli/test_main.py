@@ -14,7 +14,6 @@ import pytest
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.workers.cli.demo import EXAMPLES
 from tests.support.deployment import TEXTS
-from tests.support.forged import dangerous
 from tests.support.forking import finished
 
 ROOT = Path(__file__).parents[4]
@@ -164,24 +163,6 @@ def test_s17_no_command_prints_a_secret_even_if_it_is_wrong() -> None:
             assert done.returncode in (0, 1, 69, 78)
             assert SECRET not in told
             assert "Traceback" not in told
-
-
-def test_s16_a_crash_is_logged_without_what_a_terminal_obeys() -> None:
-    crashing = """
-import nearstream.workers.cli.main as main
-
-def crash():
-    raise ZeroDivisionError("\\x1b[31m\\u202e")
-
-main.load = crash
-main.main(["settings"])
-"""
-    done = subprocess.run([sys.executable, "-c", crashing], capture_output=True, timeout=60, check=False, cwd=ROOT)
-    told = done.stderr.decode().split("\n")
-    assert done.returncode == 1
-    assert told[:2] == ["CRITICAL: crashed", "Traceback (most recent call last):"]
-    assert told[-2:] == ["ZeroDivisionError: \\u001b[31m\\u202e", ""]
-    assert [line for line in told if dangerous(line)] == []
 
 
 SCAN = f'seq -f \'{{"text": "words of %g"}}\' 1500 | {sys.executable} -m nearstream scan - --all --quiet'

@@ -21,6 +21,7 @@ from tests.support.mail import campaign_mail
 OFFER = struct.pack(">III", 6, 0x1FF, 0x1FFFFF)
 BULK = b'{"verdict":"bulk","count_1h":37,"resemblance":0.941,"degraded":false}'
 CONTINUE = packets.packet(packets.CONTINUE)
+MARKED = [packets.added(b"X-Nearstream", b"verdict=bulk; n=37; r=0.94"), CONTINUE]
 TOKENS = f"# of the filter\n{'t' * 20} inbox 200\n"
 NO_API = {"API": "127.0.0.1:1"}
 
@@ -134,10 +135,6 @@ async def _is_closed(reader: asyncio.StreamReader) -> bool:
             return True
 
 
-def _added(value: bytes) -> list[bytes]:
-    return [packets.added(b"X-Nearstream", value), CONTINUE]
-
-
 async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
     mail, asked = b"Keywords: one,\r\n\ttwo\r\nX:\r\n" + campaign_mail("anna"), []
 
@@ -149,7 +146,7 @@ async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
 
     for learns, path in ((False, b"/v1/check"), (True, b"/v1/check?learn=1")):
         async with _filtering(respond, "inbox", learns=learns) as server:
-            assert await server.send(mail.replace(b",\r\n\t", b",\n\t")) == _added(b"verdict=bulk; n=37; r=0.94")
+            assert await server.send(mail.replace(b",\r\n\t", b",\n\t")) == MARKED
         head, sent = asked[-2].lower(), asked[-1]
         assert sent == mail
         assert head.startswith(b"post " + path + b" http/1.1\r\n")
@@ -160,10 +157,13 @@ async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
 
 async def test_a_header_of_our_name_goes_and_the_others_stay() -> None:
     forged = b"X-Nearstream: verdict=none\r\nX-Nearstreams: a\r\nx-NEARstream: b\r\n"
-    async with _filtering(_says(_response(BULK))) as server:
-        replies = await server.send(forged + campaign_mail("anna"))
     deletions = [packets.deleted(b"x-NEARstream", 2), packets.deleted(b"X-Nearstream", 1)]
-    assert replies == deletions + _added(b"verdict=bulk; n=37; r=0.94")
+    async with _filtering(_says(_response(BULK))) as server:
+        assert await server.send(forged + campaign_mail("anna")) == deletions + MARKED
+        await server.tell(packets.HEADER, b"X-Nearstream\0 forged\0")
+        await server.tell(packets.ABORT)  # after which nothing of the mail is left for the next
+        await server.tell(packets.MACROS, b"Ci\0queue\0")
+        assert await server.send(campaign_mail("anna")) == MARKED
 
 
 NO_ANSWERS = {
@@ -214,7 +214,7 @@ async def test_a_flood_of_forged_headers_is_refused_and_a_mail_that_is_too_large
         (reply,) = await server.send(b"X-Nearstream: a\r\n" * (FORGED_MAX + 1) + campaign_mail("anna"))
         assert reply[4:].startswith(packets.REPLY_CODE + b"550 5.7.1 ")
         assert await server.send(campaign_mail("anna", "word " * 100_000)) == [CONTINUE]
-        assert await server.send(campaign_mail("anna")) == _added(b"verdict=bulk; n=37; r=0.94")
+        assert await server.send(campaign_mail("anna")) == MARKED
     assert [_counted(name) for name in names] == [count + 1 for count in before]
 
 
@@ -267,14 +267,6 @@ async def test_a_mail_server_that_says_nothing_is_left(monkeypatch: pytest.Monke
         reader, writer = await asyncio.open_connection(*address.split(":"))
         assert await _is_closed(reader)
         writer.close()
-
-
-async def test_an_aborted_mail_leaves_nothing_for_the_next() -> None:
-    async with _filtering(_says(_response(BULK))) as server:
-        await server.tell(packets.HEADER, b"X-Nearstream\0 forged\0")
-        await server.tell(packets.ABORT)
-        await server.tell(packets.MACROS, b"Ci\0queue\0")
-        assert await server.send(campaign_mail("anna")) == _added(b"verdict=bulk; n=37; r=0.94")
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux waits like this")
