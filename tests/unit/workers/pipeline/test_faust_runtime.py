@@ -50,16 +50,14 @@ def test_a_worker_ends_once_what_was_cancelled_has_ended() -> None:
         worker._gather_all()
         loop.run_until_complete(worker._sentinel_task())
         assert steps == ["ended"]
+        runner.run(_wait_for_nothing())
+
+
+async def _wait_for_nothing() -> None:
+    without_tasks = FirstCrashWorker(await _app())
+    with pytest.raises(StopIteration):
+        without_tasks._sentinel_task().send(None)
 
 
 async def _app() -> faust.App:
     return create_app(Settings(), Health())
-
-
-def test_a_worker_without_tasks_waits_for_nothing() -> None:
-    async def at_once() -> None:
-        worker = FirstCrashWorker(create_app(Settings(), Health()))
-        with pytest.raises(StopIteration):
-            worker._sentinel_task().send(None)
-
-    asyncio.run(at_once())

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import Item
@@ -14,8 +12,8 @@ from tests.support.made_up import words
 SOUP, BREAD, SALT = (" ".join(words(seed, 60)) for seed in (1, 2, 3))
 
 
-def item(offset: int, name: str, text: str | None) -> Item:
-    value = None if text is None else json.dumps({"id": name, "text": text}).encode()
+def item(offset: int, name: str, fields: dict[str, str] | None) -> Item:
+    value = None if fields is None else json.dumps({"id": name, **fields}).encode()
     return Item(f"line {offset}", ConsumerRecord("documents", 0, offset, 1_772_000_000_000, name.encode(), value, []))
 
 
@@ -28,14 +26,9 @@ async def test_pages_with_equal_main_contents_are_equal_only_if_all_that_is_seen
         ("a", f"<p>{SALT}</p>"),
         ("a", "Home News"),
     ]
-    items = []
-    for offset, (name, rest) in enumerate(pages):
-        article = "".join(f"<p>{' '.join(words(seed, 60))}</p>" for seed in range(5))
-        value = {"id": name, "html": f"<body><article>{article}</article><nav>{rest}</nav></body>"}
-        record = ConsumerRecord(
-            "documents", 0, offset, 1_772_000_000_000, name.encode(), json.dumps(value).encode(), []
-        )
-        items.append(Item(f"line {offset}", record))
+    article = "".join(f"<p>{' '.join(words(seed, 60))}</p>" for seed in range(5))
+    html = f"<body><article>{article}</article><nav>{{}}</nav></body>"
+    items = [item(offset, name, {"html": html.format(rest)}) for offset, (name, rest) in enumerate(pages)]
     found = [outcome.verdict async for outcome in embedded(Deployment.of(load({}))).outcomes(items)]
     told = [(each.verdict, each.redundant, each.low_confidence, each.family.ordinal) for each in found if each]
     differs = ("surroundings_differ",)
@@ -48,21 +41,14 @@ async def test_pages_with_equal_main_contents_are_equal_only_if_all_that_is_seen
     ]
 
 
-@pytest.mark.parametrize(
-    ("records", "families"),
-    [
-        ([("a", SOUP), ("b", BREAD), ("c", SALT)], []),
+async def test_families_with_a_second_member_are_listed_once() -> None:
+    for records, families in (
         ([("a", SOUP), ("b", SOUP), ("a", SOUP), ("c", BREAD), ("d", SOUP)], [("default/a", 3)]),
         ([("a", SOUP), ("b", SOUP), ("c", BREAD), ("d", BREAD), ("d", SALT)], [("default/a", 2), ("default/c", 1)]),
         ([("a", SOUP), ("b", SOUP), ("c", SOUP), ("a", None)], [("", 2)]),
-    ],
-    ids=["no copies", "one comes again unchanged", "one changes", "a founder is removed"],
-)
-async def test_families_with_a_second_member_are_listed_once(
-    records: list[tuple[str, str | None]], families: list[tuple[str, int]]
-) -> None:
-    job = embedded(Deployment.of(load({})))
-    items = [item(offset, *record) for offset, record in enumerate(records)]
-    outcomes = [outcome async for outcome in job.outcomes(items)]
-    assert [outcome.refusal for outcome in outcomes] == [""] * len(items)
-    assert sorted((each.founder, each.size) for each in await job.families()) == families
+    ):
+        job = embedded(Deployment.of(load({})))
+        items = [item(offset, name, {"text": text} if text else None) for offset, (name, text) in enumerate(records)]
+        outcomes = [outcome async for outcome in job.outcomes(items)]
+        assert [outcome.refusal for outcome in outcomes] == [""] * len(items)
+        assert sorted((each.founder, each.size) for each in await job.families()) == families

@@ -146,19 +146,6 @@ async def test_every_relation_goes_to_the_topic_that_the_table_says() -> None:
         assert (sent.topic, sent.key) == (f"p.nearstream.{topic}.v1", b"news/b")
 
 
-async def test_an_event_carries_the_headers_of_cloudevents_and_the_trace() -> None:
-    first = record(signed("a", prose(1)), headers=[("traceparent", b"00-1"), ("x", b"y")])
-    second = record(signed("b", prose(1), 5), 1, headers=[("traceparent", b"00-2")])
-    (sent,) = await matching().decide([first, second])
-    headers = dict(sent.headers)
-    assert len(headers) == len(sent.headers)
-    assert headers["ce_id"] == event(sent).event_id.encode()
-    assert headers["ce_type"] == b"nearstream.exact_duplicate.v1"
-    assert headers["ce_subject"] == b"b"
-    assert headers["traceparent"] == b"00-2"
-    assert "x" not in headers
-
-
 async def test_unrelated_documents_and_equal_ones_of_two_collections_make_no_event() -> None:
     ours = signed("a", prose(1))
     theirs = msgspec.structs.replace(ours, collection="mail", observed_at_ms=ours.observed_at_ms + 1)
@@ -185,15 +172,6 @@ async def test_a_removal_retracts_on_every_event_topic_and_no_later_event_names_
     assert b'"a"' not in (after.value or b"")
 
 
-async def test_a_document_removed_in_the_batch_that_brought_it_is_named_as_in_smaller_batches() -> None:
-    removal = record(None, 2, b"news/a")
-    records = [record(signed("a", prose(1))), record(signed("b", prose(1), 1), 1), removal]
-    told = await matching().decide(records)
-    assert [type(event(sent)) for sent in told] == [ExactDuplicate] + [Retraction] * len(EVENT_TOPICS)
-    job = matching()
-    assert [sent.value for one in records for sent in await job.decide([one])] == [sent.value for sent in told]
-
-
 async def test_a_removal_of_nothing_says_nothing_and_one_that_cannot_be_read_is_a_dead_letter() -> None:
     for key in (b"news/unknown", b"", None):
         assert await matching().decide([record(None, key=key)]) == []
@@ -211,17 +189,6 @@ def family(count: int) -> list[ConsumerRecord]:
 
 def ids(sent: Iterable[ProducerRecord]) -> set[str]:
     return {event(each).event_id for each in sent}
-
-
-async def test_the_committed_offset_is_asked_once_until_partitions_are_revoked() -> None:
-    topic = Topic()
-    job = matching(topic)
-    records = family(3)
-    for one in records[:2]:
-        await job.decide([one])
-    job.forget_positions()
-    await job.decide(records[2:])
-    assert topic.asked == [{0}, {0}]
 
 
 async def caught_up(job: Matching, records: list[ConsumerRecord]) -> list[ProducerRecord]:
@@ -267,13 +234,6 @@ async def test_a_loss_in_the_middle_of_the_run_is_caught_up_too() -> None:
     slot.empty()
     assert ids(await caught_up(job, records[4:])) == ids(await matching().decide(records))
     assert topic.reads == [(0, 0, 4)]
-
-
-async def test_a_long_gap_is_caught_up_whole() -> None:
-    texts = [record(signed(f"d{number}", prose(number % 40, 60), number), number) for number in range(81)]
-    told = await caught_up(matching(Topic(texts, committed_offset=80)), texts[80:])
-    assert ids(told) == ids(await matching().decide(texts))
-    assert len(told) >= 40
 
 
 async def test_what_silent_partitions_lost_is_found_and_told_again() -> None:
