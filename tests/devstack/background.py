@@ -33,9 +33,6 @@ def owned(folder: Path) -> Iterator[None]:
     """Own the folder until the end of the block.
 
     The system releases the lock when its process ends, however it ends, so it can never be stale.
-
-    Raises:
-        StackUnavailableError: another process owns it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "owner.lock").open("w") as lock:
@@ -68,9 +65,6 @@ def start(folder: Path) -> Running:
     """Return the stack of the folder, ready for clients, and start it if needed.
 
     A stack of which a server has died is started again. The data stay.
-
-    Raises:
-        StackUnavailableError: it did not start. Why is on stderr.
     """
     running = running_in(folder)
     if running is not None and running.redis:

@@ -24,11 +24,7 @@ _FONTS = """<?xml version="1.0"?>
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """Run a browser for the block.
-
-    Raises:
-        StackUnavailableError: There is no Chromium.
-    """
+    """Run a browser for the block."""
     tree = unpacked(_PACKAGE)
     with tempfile.TemporaryDirectory(prefix="chromium-") as folder:
         async with async_playwright() as playwright:

@@ -16,9 +16,6 @@ def connect_server(folder: Path, kafka: str, connectors: Mapping[str, str], jars
         kafka: `host:port` of the broker.
         connectors: the properties of each connector, by its name.
         jars: folders of jars in place of Kafka's and of the connectors that read files.
-
-    Raises:
-        StackUnavailableError: no Java, no Maven or no download.
     """
     (port,) = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)

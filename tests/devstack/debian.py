@@ -22,20 +22,12 @@ _MACHINE = f"{os.uname().machine}-linux-gnu"  # the folder of what is not the sa
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A tree of unpacked packages.
+    """A tree of unpacked packages."""
 
-    Attributes:
-        root: What would be `/` if they were installed.
-    """
-
-    root: Path
+    root: Path  # what would be `/` if they were installed
 
     def program(self, name: str) -> Path:
-        """Return the path of a program.
-
-        Raises:
-            StackUnavailableError: The packages do not have it.
-        """
+        """Return the path of a program."""
         for folder in ("usr/sbin", "usr/bin", "bin"):
             if (path := self.root / folder / name).exists():
                 return path
@@ -54,11 +46,7 @@ class Unpacked:
         return {"LD_LIBRARY_PATH": ":".join(str(folder) for folder in folders if folder.exists())}
 
     def perl(self, name: str, *switches: str) -> list[str]:
-        """Return the command that runs a program in Perl with the modules of the tree.
-
-        Raises:
-            StackUnavailableError: There is no such program, or no Perl.
-        """
+        """Return the command that runs a program in Perl with the modules of the tree."""
         own = self.root / "usr/bin/perl"
         perl = str(own) if own.exists() else shutil.which("perl")
         if perl is None:
@@ -70,19 +58,12 @@ class Unpacked:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """How a tree is made, and how it is tried.
+    """How a tree is made, and how it is tried."""
 
-    Attributes:
-        packages: What is unpacked beside the package of the tree.
-        folders: Empty folders that a program of the tree looks for.
-        check: What is run to see that the tree is whole: the path of a program in it, and arguments.
-        perl: Switches of the program, if it is in Perl.
-    """
-
-    check: tuple[str, ...]
-    packages: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    perl: tuple[str, ...] | None = None
+    check: tuple[str, ...]  # what is run to see that the tree is whole: the path of a program in it, and arguments
+    packages: tuple[str, ...] = ()  # what is unpacked beside the package of the tree
+    folders: tuple[str, ...] = ()  # empty folders that a program of the tree looks for
+    perl: tuple[str, ...] | None = None  # switches of the program, if it is in Perl
 
 
 _RECIPES = {
@@ -113,9 +94,6 @@ def unpacked(package: str) -> Unpacked:
     tree is what nobody has tried. apt-get downloads it once per user. That needs no root and changes nothing else: the
     package sources are those of this machine, but lists, downloads and the tree are in a folder of ours. A tree counts
     only if its program starts, and is made anew if it does not.
-
-    Raises:
-        StackUnavailableError: There is no apt-get, or no download.
     """
     if missing := [tool for tool in _TOOLS if shutil.which(tool) is None]:
         raise StackUnavailableError(f"no {package}: its Debian package is needed, and {missing[0]} is not on PATH")
@@ -127,11 +105,7 @@ def unpacked(package: str) -> Unpacked:
 
 
 def _try(package: str, root: Path) -> None:
-    """Start the program of a tree.
-
-    Raises:
-        StackUnavailableError: It does not start, or it fails.
-    """
+    """Start the program of a tree."""
     tree, recipe = Unpacked(root), _RECIPES[package]
     path, *arguments = recipe.check
     program = [str(root / path)] if recipe.perl is None else tree.perl(Path(path).name, *recipe.perl)
@@ -143,11 +117,7 @@ def _try(package: str, root: Path) -> None:
 
 
 def _download(package: str, lists: Path, tree: Path) -> None:
-    """Download a package and what it needs, and unpack them.
-
-    Raises:
-        StackUnavailableError: There is no download.
-    """
+    """Download a package and what it needs, and unpack them."""
     say(f"downloading {package} from Debian, once")
     recipe = _RECIPES[package]
     with tempfile.TemporaryDirectory(prefix="nearstream-apt-") as folder:

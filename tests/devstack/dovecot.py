@@ -20,14 +20,10 @@ _LIBRARIES = b"/usr/lib/dovecot"
 
 @dataclass(frozen=True)
 class _Syntax:
-    """How a version of Dovecot is configured and run.
+    """How a version of Dovecot is configured and run."""
 
-    Attributes:
-        main: Its configuration.
-        running: The options of doveconf that are followed by a program, which it runs with the configuration.
-    """
-
-    main: str
+    main: str  # its configuration
+    # The options of doveconf that are followed by a program, which it runs with the configuration.
     running: tuple[str, ...]
 
 
@@ -79,9 +75,6 @@ def imap(folder: Path, more: Mapping[str, str]) -> Iterator[imaplib.IMAP4]:
     Args:
         folder: A folder to be made, for configuration, log and mailboxes. All users may enter its parent.
         more: Further lines of its configuration, for each version of Dovecot.
-
-    Raises:
-        StackUnavailableError: There is no Dovecot.
     """
     tree = unpacked("dovecot-imapd")
     libraries = folder / "lib"  # where everybody may look for it, whose folder the tree may be in

@@ -43,19 +43,12 @@ appender.c.layout.pattern=[%d] %p %m (%c)%n
 
 @dataclass(frozen=True)
 class KafkaPorts:
-    """The ports of one broker.
+    """The ports of one broker."""
 
-    Attributes:
-        client: where clients connect.
-        fault: where a fault proxy connects.
-        controller: where the broker connects to its own controller.
-        advertised_fault: the port of the proxy, which the broker advertises to clients of the fault listener.
-    """
-
-    client: int
-    fault: int
-    controller: int
-    advertised_fault: int
+    client: int  # where clients connect
+    fault: int  # where a fault proxy connects
+    controller: int  # where the broker connects to its own controller
+    advertised_fault: int  # the port of the proxy, which the broker advertises to clients of the fault listener
 
 
 def choose_ports(fault_port: int | None = None) -> KafkaPorts:
@@ -80,9 +73,6 @@ def kafka_server(
         ports: where it listens. The default is free ports.
         properties: lines that replace or complete those of `server_properties`. The last one of a name counts.
         storage: further arguments for formatting, such as users.
-
-    Raises:
-        StackUnavailableError: no Java, no Maven or no download.
     """
     java, jars = find_java(), kafka_jars()
     prepared = _prepared(java, jars)
@@ -107,9 +97,6 @@ def tool(name: str, *more_jars: Path) -> list[str]:
     Args:
         name: the class of the program.
         more_jars: folders with jars beside Kafka's own.
-
-    Raises:
-        StackUnavailableError: no Java, no Maven or no download.
     """
     java, jars = find_java(), kafka_jars()
     path = ":".join(f"{folder}/*" for folder in (jars, *more_jars))
@@ -260,11 +247,7 @@ def _download(folder: Path) -> None:
 
 
 def maven(*arguments: str) -> None:
-    """Run Maven.
-
-    Raises:
-        StackUnavailableError: there is no Maven, or it fails.
-    """
+    """Run Maven."""
     program = shutil.which("mvn")
     if program is None:
         raise StackUnavailableError("no Kafka: it is not downloaded yet, and there is no mvn on PATH to download it")

@@ -14,11 +14,7 @@ _PROJECT = Path(__file__).with_name("node")
 
 
 def find_node() -> str:
-    """Return the path of Node.js on PATH, or in a wheel if there is none or it is too old.
-
-    Raises:
-        StackUnavailableError: There is no wheel for this machine, or no download.
-    """
+    """Return the path of Node.js on PATH, or in a wheel if there is none or it is too old."""
     return on_path("node", "--version", NODE_AT_LEAST) or str(_wheel() / "bin/node")
 
 
@@ -35,9 +31,6 @@ def npm_packages(project: Path = _PROJECT) -> Path:
     """Return a copy of a folder whose `node_modules` holds the packages that its `package.json` names.
 
     They are downloaded once per user, in the versions that its `package-lock.json` names with their checksums.
-
-    Raises:
-        StackUnavailableError: There is no download.
     """
     key = sha256(b"".join(path.read_bytes() for path in sorted(project.glob("*.*")))).hexdigest()[:12]
     return cached(f"npm-{key}", "npm packages", partial(_download, project))

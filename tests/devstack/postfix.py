@@ -71,9 +71,6 @@ def postfix_server(folder: Path, next_hop: str, settings: dict[str, str]) -> Loc
         folder: An empty folder, which all users may enter.
         next_hop: `host:port` of the SMTP server that gets each mail.
         settings: More lines of main.cf.
-
-    Raises:
-        StackUnavailableError: There is no Postfix, or we are not root, which it needs.
     """
     if os.geteuid() != 0:
         raise StackUnavailableError("no Postfix: only root may start it")

@@ -13,20 +13,12 @@ DEPLOY = Path(__file__).parents[2] / "deploy/prometheus"
 
 
 def promtool() -> str:
-    """Return the path of the program that checks rules.
-
-    Raises:
-        StackUnavailableError: There is no Prometheus.
-    """
+    """Return the path of the program that checks rules."""
     return str(unpacked("prometheus").program("promtool"))
 
 
 def amtool() -> str:
-    """Return the path of the program that checks the configuration of Alertmanager.
-
-    Raises:
-        StackUnavailableError: There is no Alertmanager.
-    """
+    """Return the path of the program that checks the configuration of Alertmanager."""
     return str(unpacked("prometheus-alertmanager").program("amtool"))
 
 
@@ -38,9 +30,6 @@ def prometheus_server(folder: Path, targets: Sequence[str], token: str, alertman
         targets: `host:port` of each worker, in place of the names of the containers.
         token: Bearer token of the workers.
         alertmanager: `host:port` of the Alertmanager.
-
-    Raises:
-        StackUnavailableError: There is no Prometheus.
     """
     program = unpacked("prometheus").program("prometheus")
     (port,) = free_ports(1)
@@ -69,9 +58,6 @@ def alertmanager_server(folder: Path) -> LocalServer:
 
     Args:
         folder: For data and log.
-
-    Raises:
-        StackUnavailableError: There is no Alertmanager.
     """
     tree = unpacked("prometheus-alertmanager")
     (port,) = free_ports(1)

@@ -17,9 +17,6 @@ def redis_server(folder: Path, further: Sequence[str] = ()) -> LocalServer:
     Args:
         folder: for data and log.
         further: arguments after those of `command_line`.
-
-    Raises:
-        StackUnavailableError: no server program on this machine.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)

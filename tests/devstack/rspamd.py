@@ -28,9 +28,6 @@ def rspamd_server(folder: Path, rules: str, composites: str) -> LocalServer:
         folder: For configuration, state and log.
         rules: A Lua file, as rspamd.local.lua.
         composites: A file as local.d/composites.conf.
-
-    Raises:
-        StackUnavailableError: There is no rspamd.
     """
     tree = unpacked("rspamd")
     (port,) = free_ports(1)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -129,34 +130,19 @@ def run_to_end(
     return done.stdout
 
 
+@dataclass(eq=False)
 class LocalServer:
     """A server that keeps its address, data and log across restarts.
 
     The methods block, so a coroutine calls them through `asyncio.to_thread`.
-
-    Attributes:
-        name: what it is, for messages.
-        address: `host:port` for clients.
     """
 
-    def __init__(
-        self, name: str, address: str, command: Sequence[str], log: Path, answers: Callable[[str], bool]
-    ) -> None:
-        """Describe a server that is not started yet.
-
-        Args:
-            name: what it is, for messages.
-            address: `host:port` for clients.
-            command: program and arguments.
-            log: file to which the output is appended.
-            answers: whether the server at an address does what its clients need.
-        """
-        self.name = name
-        self.address = address
-        self._command = tuple(command)
-        self._log = log
-        self._answers = answers
-        self._process: subprocess.Popen[bytes] | None = None
+    name: str  # what it is, for messages
+    address: str  # `host:port` for clients
+    command: Sequence[str]  # program and arguments
+    log: Path  # the file to which the output is appended
+    answers: Callable[[str], bool]  # whether the server at an address does what its clients need
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
     def pid(self) -> int | None:
@@ -172,7 +158,7 @@ class LocalServer:
         if self.pid is None:
             _STARTER.submit(self._spawn).result()
         deadline = time.monotonic() + READY_SECONDS
-        while not self._answers(self.address):
+        while not self.answers(self.address):
             if self.pid is None:
                 raise StackUnavailableError(f"{self.name} ended while starting: {self._log_end()}")
             if time.monotonic() > deadline:
@@ -211,10 +197,10 @@ class LocalServer:
         self.start()
 
     def _spawn(self) -> None:
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -227,7 +213,7 @@ class LocalServer:
             self._process.send_signal(number)
 
     def _log_end(self) -> str:
-        return self._log.read_text(errors="replace")[-800:].strip() if self._log.exists() else "no log"
+        return self.log.read_text(errors="replace")[-800:].strip() if self.log.exists() else "no log"
 
 
 @contextmanager

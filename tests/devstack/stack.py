@@ -17,19 +17,12 @@ BACKGROUND = Path("build/stack")
 
 @dataclass(frozen=True)
 class LocalStack:
-    """The addresses of a stack, and the servers that we started for it.
+    """The addresses of a stack, and the servers that we started for it."""
 
-    Attributes:
-        kafka: `host:port`, or empty if it was not requested.
-        redis: `redis://host:port/0`, or empty if it was not requested.
-        kafka_server: None if it was not requested or is not ours (`NEARSTREAM_KAFKA`).
-        redis_server: None if it was not requested or is not ours (`NEARSTREAM_REDIS`).
-    """
-
-    kafka: str = ""
-    redis: str = ""
-    kafka_server: LocalServer | None = None
-    redis_server: LocalServer | None = None
+    kafka: str = ""  # `host:port`, or empty if it was not requested
+    redis: str = ""  # `redis://host:port/0`, or empty if it was not requested
+    kafka_server: LocalServer | None = None  # None if it was not requested or is not ours (`NEARSTREAM_KAFKA`)
+    redis_server: LocalServer | None = None  # None if it was not requested or is not ours (`NEARSTREAM_REDIS`)
 
     @property
     def pids(self) -> list[int]:
@@ -51,9 +44,6 @@ def started_stack(kafka: bool = True, redis: bool = True, *, folder: Path | None
         kafka: whether a broker is wanted.
         redis: whether a Redis is wanted.
         folder: where data and logs stay. The default is a temporary folder.
-
-    Raises:
-        StackUnavailableError: a server cannot run here. The message says why.
     """
     with ExitStack() as resources:
         root = folder or Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="nearstream-stack-")))
@@ -78,11 +68,7 @@ def _started(resources: ExitStack, server: LocalServer) -> LocalServer:
 
 
 def _given(variable: str, default_port: int) -> str:
-    """Return the address in this environment variable, or an empty string.
-
-    Raises:
-        StackUnavailableError: nothing listens there.
-    """
+    """Return the address in this environment variable, or an empty string."""
     address = os.environ.get(variable, "")
     places = [urlsplit(one if "://" in one else f"//{one}") for one in address.split(",") if one]
     if places and not any(port_answers(f"{place.hostname}:{place.port or default_port}") for place in places):

@@ -29,11 +29,7 @@ def on_path(program: str, asked: str, at_least: tuple[int, int]) -> str | None:
 
 
 def python_environment(*requirements: str) -> Path:
-    """Return the folder of a virtual environment with these packages and no others, which is made once per user.
-
-    Raises:
-        StackUnavailableError: There is no wheel for this machine, or no download.
-    """
+    """Return the folder of a virtual environment with these packages and no others, which is made once per user."""
     key = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:12]
     return cached(f"python-{sys.version_info.minor}-{key}", ", ".join(requirements), partial(_install, requirements))
 

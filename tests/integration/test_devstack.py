@@ -62,7 +62,7 @@ def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: Loca
 def test_a_server_that_cannot_start_says_why(own_redis: LocalServer, tmp_path: Path) -> None:
     port = own_redis.address.split(":")[1]
     second = redis_server(tmp_path)
-    taken = [port if word == second.address.split(":")[1] else word for word in second._command]
+    taken = [port if word == second.address.split(":")[1] else word for word in second.command]
     again = LocalServer("Redis", second.address, taken, tmp_path / "log", redis_answers)
     with pytest.raises(StackUnavailableError, match="in use"):
         again.start()

@@ -30,23 +30,14 @@ HASTY_SECONDS = 0.15  # as in production, for tests in which no answer comes
 
 @dataclass(frozen=True)
 class Api:
-    """A running API with the index that it reads.
+    """A running API with the index that it reads."""
 
-    Attributes:
-        deployment: Its deployment.
-        index: Its index, opened to be written.
-        address: `host:port` of the API.
-        session: A client, which has the token.
-        feed: The events of its live page.
-        offsets: Those of the next records of `signatures`.
-    """
-
-    deployment: Deployment
-    index: RedisIndex
-    address: str
-    session: aiohttp.ClientSession
-    feed: Feed
-    offsets: Iterator[int] = field(default_factory=count)
+    deployment: Deployment  # its deployment
+    index: RedisIndex  # its index, opened to be written
+    address: str  # `host:port` of the API
+    session: aiohttp.ClientSession  # a client, which has the token
+    feed: Feed  # the events of its live page
+    offsets: Iterator[int] = field(default_factory=count)  # those of the next records of `signatures`
 
     async def admit(self, name: str, text: str, collection: str = DEFAULT_COLLECTION) -> None:
         """Add a document to the index, as a worker does."""

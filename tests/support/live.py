@@ -146,15 +146,10 @@ async def no_states(_: str) -> list[Signature]:
 
 @dataclass(frozen=True)
 class Server:
-    """A server of the live page alone.
+    """A server of the live page alone."""
 
-    Attributes:
-        address: Its `host:port`.
-        session: A client without a token.
-    """
-
-    address: str
-    session: aiohttp.ClientSession
+    address: str  # its `host:port`
+    session: aiohttp.ClientSession  # a client without a token
 
     async def get(self, path: str, **headers: str) -> tuple[int, dict[str, object]]:
         """Return the status and the JSON of a path."""

@@ -36,15 +36,10 @@ def campaign_mail(name: str, body: str = CAMPAIGN, **headers: str) -> bytes:
 
 @dataclass
 class Sink:
-    """A mail server that keeps what it gets.
+    """A mail server that keeps what it gets."""
 
-    Attributes:
-        address: Its `host:port`.
-        mails: What it got, by Message-ID.
-    """
-
-    address: str = ""
-    mails: dict[str, Message] = field(default_factory=dict)
+    address: str = ""  # its `host:port`
+    mails: dict[str, Message] = field(default_factory=dict)  # what it got, by Message-ID
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd
         """Keep a mail."""

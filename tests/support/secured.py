@@ -27,13 +27,9 @@ _ISSUING = ["-addext", "keyUsage=critical,keyCertSign,digitalSignature"]  # whic
 
 @dataclass(frozen=True)
 class Authority:
-    """A CA of our own.
+    """A CA of our own."""
 
-    Attributes:
-        folder: Where its files are.
-    """
-
-    folder: Path
+    folder: Path  # where its files are
 
     @property
     def certificate(self) -> Path:
@@ -64,17 +60,11 @@ def _openssl(arguments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class SecuredKafka:
-    """A broker with SASL_SSL and ACLs.
+    """A broker with SASL_SSL and ACLs."""
 
-    Attributes:
-        address: Its listener that requires TLS and a password.
-        ca_path: What its certificate is checked by.
-        server: The process. Its own address serves without TLS, and clients there are the superuser.
-    """
-
-    address: str
-    ca_path: Path
-    server: LocalServer
+    address: str  # its listener that requires TLS and a password
+    ca_path: Path  # what its certificate is checked by
+    server: LocalServer  # The process. Its own address serves without TLS, and clients there are the superuser.
 
     def settings(self, user: str) -> dict[str, str]:
         """Return the settings of a client that connects as this user."""
@@ -140,17 +130,11 @@ def documented(page: str, program: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SecuredRedis:
-    """A Redis with TLS and a user with few permissions.
+    """A Redis with TLS and a user with few permissions."""
 
-    Attributes:
-        address: Its listener for TLS.
-        ca_path: What its certificate is checked by.
-        server: The process behind it. Its own address serves any client without TLS.
-    """
-
-    address: str
-    ca_path: Path
-    server: LocalServer
+    address: str  # its listener for TLS
+    ca_path: Path  # what its certificate is checked by
+    server: LocalServer  # The process behind it. Its own address serves any client without TLS.
 
     def settings(self, given: str = "", user: str = "nearstream") -> dict[str, str]:
         """Return the settings of a worker, with another password if one is given."""
@@ -176,17 +160,11 @@ def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
 
 @dataclass(frozen=True)
 class Secured:
-    """Both servers and the topics of a deployment.
+    """Both servers and the topics of a deployment."""
 
-    Attributes:
-        kafka: The broker, with the documented ACLs.
-        redis: The server, with the documented users.
-        logs: The folder for the logs of workers.
-    """
-
-    kafka: SecuredKafka
-    redis: SecuredRedis
-    logs: Path
+    kafka: SecuredKafka  # the broker, with the documented ACLs
+    redis: SecuredRedis  # the server, with the documented users
+    logs: Path  # the folder for the logs of workers
 
     def deployment(self, user: str, **changed: str) -> LocalDeployment:
         """Return the deployment for this user. An empty value unsets a variable."""

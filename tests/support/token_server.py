@@ -22,19 +22,12 @@ def bearer(user: str, seconds: float) -> str:
 
 @dataclass
 class TokenServer:
-    """What a provider does, and what it was asked.
+    """What a provider does, and what it was asked."""
 
-    Attributes:
-        seconds: How long its tokens live.
-        status: What it answers. Other than 200, there is no token in the answer.
-        url: Where it is asked.
-        asked: The form of each request.
-    """
-
-    seconds: float
-    status: int = 200
-    url: str = ""
-    asked: list[dict[str, list[str]]] = field(default_factory=list)
+    seconds: float  # how long its tokens live
+    status: int = 200  # What it answers. Other than 200, there is no token in the answer.
+    url: str = ""  # where it is asked
+    asked: list[dict[str, list[str]]] = field(default_factory=list)  # the form of each request
 
 
 @contextmanager

@@ -63,14 +63,10 @@ def verdict(
 
 @dataclass
 class Pages:
-    """Pages and the decisions about them.
+    """Pages and the decisions about them."""
 
-    Attributes:
-        store: Where they are kept.
-        said: The decisions after the last event, by the name of the page.
-    """
-
-    store: MemoryDecisions = field(default_factory=MemoryDecisions)
+    store: MemoryDecisions = field(default_factory=MemoryDecisions)  # where they are kept
+    # The decisions after the last event, by the name of the page.
     said: dict[str, Decision | None] = field(default_factory=dict)
     kept_seconds: int = 0
 
