@@ -28,7 +28,7 @@ def seed() -> int:
 @pytest.fixture(scope="session")
 def documents(seed: int) -> list[Sent]:
     """Return the documents that every run uses."""
-    return corpus(int(os.environ.get("DOCUMENTS", "400")), seed)
+    return corpus(int(os.environ.get("DOCUMENTS", "280")), seed)
 
 
 @pytest.fixture
@@ -51,6 +51,7 @@ def stage(kafka: str, tmp_path: Path, documents: list[Sent], request: pytest.Fix
                 yield fault_run
             finally:  # this property reaches the terminal summary even if the test runs in another process
                 request.node.user_properties.append((_FAULT, asdict(fault_run.report)))
+        assert (fault_run.alive, fault_run.redis.pid) == ([], None)
 
     return staged
 

@@ -32,6 +32,8 @@ DRAIN_SECONDS = 120.0
 # `make faults`, which sets DOCUMENTS, measures both. A run beside all other tests waits for the processor.
 RECOVERY_SECONDS = 15.0 if "DOCUMENTS" in os.environ else DRAIN_SECONDS
 STANDING_SECONDS = 2.0 if "DOCUMENTS" in os.environ else 30.0
+LOAD_SECONDS = 600.0 if "DOCUMENTS" in os.environ else 8.0  # in which the load is sent at the latest
+NEVER = "600"  # as `stop_seconds`: a worker that does not stop by itself would not end before `stop` gives up
 QUIET_SECONDS = 3.0
 ENTRY = "tests.fault.entry"
 COMMIT_SECONDS = 0.5
@@ -115,11 +117,6 @@ class Run:
         """Return the number of unacknowledged records at the last sample."""
         return sum(self.observer.samples[-1].lag.values())
 
-    def processor_seconds(self) -> float:
-        """Return the processor time of the running workers so far."""
-        spent = (Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split() for worker in self.alive)
-        return sum(int(fields[11]) + int(fields[12]) for fields in spent) / os.sysconf("SC_CLK_TCK")
-
     async def warm_up(self) -> None:
         """Process the first documents and measure the steady rate.
 
@@ -133,7 +130,7 @@ class Run:
 
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
-        """Send the other documents at half the steady rate while the block injects faults."""
+        """Send the other documents at half the steady rate, or faster, while the block injects faults."""
         sending = asyncio.create_task(self._send_evenly(self.documents[self.first :]))
         try:
             yield
@@ -188,7 +185,8 @@ class Run:
         return self.report
 
     async def _send_evenly(self, documents: Sequence[ProducerRecord]) -> None:
-        size = max(1, round(self.report.steady_per_second / 2 * _PORTION_SECONDS))
+        rate = max(self.report.steady_per_second / 2, len(documents) / LOAD_SECONDS)
+        size = max(1, round(rate * _PORTION_SECONDS))
         for start in range(0, len(documents), size):
             due = time.monotonic() + _PORTION_SECONDS
             await self._send(documents[start : start + size])
@@ -222,6 +220,14 @@ def in_flight(fault_run: Run) -> float:
     A commit may be half a second late.
     """
     return len(fault_run.workers) * (SIGN_BATCH + MATCH_BATCH) + fault_run.report.steady_per_second * COMMIT_SECONDS
+
+
+async def stop_in_turn(fault_run: Run) -> None:
+    """Stop each worker and start another one, one after the other."""
+    await until(fault_run.all_joined, DRAIN_SECONDS)
+    for worker in fault_run.alive:
+        assert await asyncio.to_thread(stop, worker) == 0
+        fault_run.start()
 
 
 async def joined(fault_run: Run, assignments: int) -> bool:

@@ -42,7 +42,7 @@ async def test_f43_a_primary_that_dies_in_a_storm_pauses_all_until_its_replica_i
     stage: Stage, nodes: list[LocalServer], seed: int, replicas: str
 ) -> None:
     (port,) = free_ports(1)
-    async with stage("F43", workers=2, most=200, **_settings(nodes, redis_wait=replicas)) as run:
+    async with stage("F43", workers=2, most=100, **_settings(nodes, redis_wait=replicas)) as run:
         run.start(NEARSTREAM_STATUS=f"127.0.0.1:{port}")
         await until(run.all_joined)
         run.documents += traced(run.topic, storm(_COPIES, seed + 1))
