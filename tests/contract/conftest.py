@@ -3,6 +3,8 @@
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -30,6 +32,22 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr("nearstream.workers.redis.index.requirements._DEADLINE_SECONDS", 60.0)
 
 
+@pytest.fixture(autouse=True)
+async def _closed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Close each index that a test has opened, at its end."""
+    opened: list[RedisIndex] = []
+    initialize = RedisIndex.__init__
+
+    def noted(index: RedisIndex, *arguments: Any) -> None:  # noqa: ANN401 - those of an index
+        initialize(index, *arguments)
+        opened.append(index)
+
+    monkeypatch.setattr(RedisIndex, "__init__", noted)
+    yield
+    for index in opened:
+        await index.close()
+
+
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     """Return the URL of a Redis for these tests alone, which look through all keys often, and leave none."""
@@ -54,16 +72,14 @@ async def client(address: IndexAddress) -> AsyncIterator[AsyncRedis]:
 
 
 @pytest.fixture
-async def redis_index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
-    index = await RedisIndex.open(address, partitions=PARTITIONS, may_create=True)
-    yield index
-    await index.close()
+async def redis_index(address: IndexAddress) -> RedisIndex:
+    return await RedisIndex.open(address, partitions=PARTITIONS, may_create=True)
 
 
 @pytest.fixture(params=["memory", "redis of four slots"])
-async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
+async def make(request: pytest.FixtureRequest) -> Make:
     """Return a function that makes empty stores. The test runs once with each kind."""
-    opened: list[RedisIndex] = []
+    names = count()
 
     async def make_one(limits: IndexLimits = LIMITS) -> Store:
         if request.param == "memory":
@@ -71,16 +87,13 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
         address: IndexAddress = request.getfixturevalue("address")
         own = replace(
             address,
-            namespace=f"{address.namespace}-{len(opened)}",
+            namespace=f"{address.namespace}-{next(names)}",
             limits=replace(limits, documents=LIMITS.documents),
             slots=PARTITIONS,
         )
-        opened.append(await RedisIndex.open(own, partitions=PARTITIONS, may_create=True))
-        return opened[-1].store()
+        return (await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)).store()
 
-    yield make_one
-    for index in opened:
-        await index.close()
+    return make_one
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What an index tells about one document, with one slot, with several, and in a cluster."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -28,15 +27,13 @@ NEAR_PASSAGE = [*PASSAGE[:200], *words(5, 5), *PASSAGE[200:]]
 
 
 @pytest.fixture(params=["one slot", "four slots", "a cluster"])
-async def index(request: pytest.FixtureRequest, address: IndexAddress) -> AsyncIterator[RedisIndex]:
+async def index(request: pytest.FixtureRequest, address: IndexAddress) -> RedisIndex:
     place = address if request.param == "one slot" else replace(address, slots=PARTITIONS)
     if request.param == "a cluster":
         first_node = request.getfixturevalue("nodes")[0].address
         place = replace(place, url=f"redis://{first_node}", cluster=True)
-    await (await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)).close()
-    index = await RedisIndex.open_to_read(place)
-    yield index
-    await index.close()
+    await RedisIndex.open(place, partitions=PARTITIONS, may_create=True)
+    return await RedisIndex.open_to_read(place)
 
 
 async def match(index: RedisIndex, *signatures: Signature) -> list[Matched]:
@@ -142,7 +139,6 @@ async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
     for later_ms, expired in ((0, False), (1, True)):
         late = await shown(index, "a", state.expires_at_ms + later_ms)
         assert late[0].expired is expired
-    await index.close()
 
 
 async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
@@ -160,7 +156,6 @@ async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> No
             (kind, cap, cap, True) for kind, cap in caps.items()
         }
         assert {each.kind for each in buckets if each.holds} == holds
-    await index.close()
 
 
 async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: RedisIndex) -> None:

@@ -1,6 +1,5 @@
 """The members of a family are read page by page, also of a large one whose members come and go."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -21,12 +20,10 @@ from tests.support.filing import OTHER, Filing, near
 
 
 @pytest.fixture
-async def index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
+async def index(address: IndexAddress) -> RedisIndex:
     """Return an index of a slot for each partition."""
     own = replace(address, slots=PARTITIONS)
-    index = await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)
-    yield index
-    await index.close()
+    return await RedisIndex.open(own, partitions=PARTITIONS, may_create=True)
 
 
 async def campaign(index: RedisIndex, copies: int = 2) -> Filing:

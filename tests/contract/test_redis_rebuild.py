@@ -93,8 +93,6 @@ async def test_a_lost_index_is_rebuilt_and_answers_as_before(place: IndexAddress
     assert [each.number for each in found.candidates] == [each.number for each in neighbours.candidates]
     assert _without_times(found) == _without_times(neighbours)
     assert await again.checkpoints() == {each.partition: each.offset for each in ends(BATCH)}
-    for each in (index, again, rebuild):
-        await each.close()
 
 
 def _without_times(neighbours: Neighbours) -> list[FamilyFacts]:
@@ -135,8 +133,6 @@ async def test_who_used_a_lost_index_uses_the_rebuilt_one(place: IndexAddress, c
     known = {each.partition: each.offset for each in ends(BATCH[:9])}
     assert await worker.trusted_checkpoints() == known
     assert (await seen(reader, BATCH[1])).candidates
-    for each in (worker, reader, newcomer, rebuild):
-        await each.close()
 
 
 async def test_a_lane_that_was_not_in_work_begins_again_too(address: IndexAddress, client: Redis) -> None:
@@ -153,8 +149,6 @@ async def test_a_lane_that_was_not_in_work_begins_again_too(address: IndexAddres
         with pytest.raises(IndexReplacedError):
             await lane.match_all(BATCH[6:8])
         await lane.match_all(BATCH[6:8])
-    await index.close()
-    await rebuild.close()
 
 
 async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_trusted(
@@ -175,8 +169,6 @@ async def test_checkpoints_of_an_index_that_is_lost_or_being_rebuilt_are_not_tru
     with pytest.raises(IndexReplacedError):
         await index.trusted_checkpoints()
     assert await index.trusted_checkpoints() == {0: 0}
-    await rebuild.close()
-    await index.close()
 
 
 async def test_a_slot_that_knows_less_decides_the_checkpoint(address: IndexAddress, client: Redis) -> None:
@@ -185,7 +177,6 @@ async def test_a_slot_that_knows_less_decides_the_checkpoint(address: IndexAddre
     await client.hset(index.facts_keys[2], "o0", "5")
     await client.hdel(index.facts_keys[1], "o1")
     assert await index.trusted_checkpoints() == {0: 5}
-    await index.close()
 
 
 async def test_a_rebuild_resumes_from_its_checkpoints(place: IndexAddress) -> None:
@@ -212,7 +203,6 @@ async def test_a_rebuild_resumes_from_its_checkpoints(place: IndexAddress) -> No
     with pytest.raises(RebuildRefusedError, match="under way"):
         await begun(place)
     await second.lease.finish()
-    await second.close()
 
 
 async def test_two_rebuilds_exclude_each_other_as_long_as_one_renews(address: IndexAddress, client: Redis) -> None:
@@ -235,8 +225,6 @@ async def test_an_index_that_holds_documents_is_not_rebuilt(place: IndexAddress)
     await matcher(empty.store).match_all(BATCH[:1])
     with pytest.raises(RebuildRefusedError, match=f"{place.namespace} holds documents"):
         await begun(place)
-    await index.close()
-    await empty.close()
 
 
 async def test_what_is_left_of_a_lost_index_is_deleted_before_it_is_filled_again(
@@ -246,11 +234,9 @@ async def test_what_is_left_of_a_lost_index_is_deleted_before_it_is_filled_again
     index = await opened(place, may_create=True)
     await matcher(index.store()).match_all(BATCH)
     await client.delete(index.facts_keys[2])
-    rebuild = await begun(place)
+    await begun(place)
     kept = {tag + kind for tag in map(place.tag, range(PARTITIONS)) for kind in (KeyKind.FACTS, KeyKind.LEASE)}
     assert set(await client.keys(f"{place.prefix.decode()}*")) <= kept
-    await rebuild.close()
-    await index.close()
 
 
 async def test_a_rebuild_that_was_cut_off_while_it_deleted_begins_again(address: IndexAddress, client: Redis) -> None:
@@ -265,8 +251,6 @@ async def test_a_rebuild_that_was_cut_off_while_it_deleted_begins_again(address:
     assert await again.index.checkpoints() == {}
     found = await matcher(again.store).match_all(BATCH)
     assert Status.KNOWN not in {each.registered.status for each in found}
-    await again.close()
-    await index.close()
 
 
 async def test_a_rebuild_of_several_slots_is_taken_up_amid_its_end(address: IndexAddress, client: Redis) -> None:
@@ -281,7 +265,6 @@ async def test_a_rebuild_of_several_slots_is_taken_up_amid_its_end(address: Inde
     assert await again.index.checkpoints() == {each.partition: each.offset for each in ends(BATCH)}
     await again.lease.finish()
     assert await again.index.state() is IndexState.READY
-    await again.close()
 
 
 async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> None:
@@ -303,7 +286,6 @@ async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> Non
     rebuild.set_time(NOON_MS + 600_000)
     (alone,) = await lane.match_all([late])
     assert (alone.verdict and alone.verdict.verdict, alone.events) == ("unique", ())
-    await rebuild.close()
 
 
 def _number(rebuild: IndexRebuild, arrival: Arrival) -> int:
@@ -340,8 +322,6 @@ async def test_families_keep_their_ids(address: IndexAddress) -> None:
     assert copy.verdict is not None
     assert (copy.verdict.family.id, copy.verdict.family.ordinal) == (b"the lonely id 16".hex(), 2)
     assert copy.verdict.family.first_seen == NOON.replace(year=1970, month=1, day=1, hour=0) + timedelta(milliseconds=9)
-    await index.close()
-    await rebuild.close()
 
 
 async def test_more_slots_than_partitions_and_another_number_are_refused(address: IndexAddress) -> None:
@@ -349,21 +329,19 @@ async def test_more_slots_than_partitions_and_another_number_are_refused(address
     for refused in (opened(many, may_create=True), begun(many)):
         with pytest.raises(SettingsError, match="NEARSTREAM_INDEX_SLOTS: expected at most 4, the number of partitions"):
             await refused
-    index = await opened(replace(address, slots=3), may_create=True)
+    await opened(replace(address, slots=3), may_create=True)
     other = replace(address, slots=2)
     for refused in (opened(other), begun(other)):
         with pytest.raises(SettingsError, match=r"NEARSTREAM_INDEX_SLOTS: \S+ is spread over 3 slots, not 2: restore"):
             await refused
     with pytest.raises(SettingsError, match="an index for 4 partitions of signatures, which has 6: name another one"):
         await RedisIndex.open(replace(address, slots=3), partitions=6, may_create=False)
-    await (await RedisIndex.open_to_read(other)).close()  # readers take the number from the index
-    await index.close()
+    await RedisIndex.open_to_read(other)  # readers take the number from the index
 
 
 async def test_an_index_of_another_format_is_refused(address: IndexAddress, client: Redis) -> None:
     """Formats up to 7 were a field of the facts, under the key that the first slot has now."""
-    index = await opened(address, may_create=True)
-    await index.close()
+    await opened(address, may_create=True)
     await client.delete(address.key)
     for facts, found in (
         ({"format": "7", "epoch": b"e" * 8, "seq": "9"}, 7),
@@ -395,4 +373,3 @@ async def test_old_addresses_are_not_stored_again(address: IndexAddress, hours: 
     (growth,) = await rebuild.store.growth([Measure(4, then_ms)])
     assert growth is not None
     assert (growth.senders, growth.recipients) == (counted, counted)
-    await rebuild.close()

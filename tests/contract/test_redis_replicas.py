@@ -75,8 +75,6 @@ async def test_after_the_loss_of_the_primary_the_promoted_replica_is_used(
         each.verdict and each.verdict.event_id for each in first
     ]
     await until(lambda: _is_ready(reading))
-    await reading.close()
-    await index.close()
 
 
 async def _is_ready(index: RedisIndex) -> bool:
@@ -114,7 +112,6 @@ async def test_a_replica_answers_checks_also_after_its_primary_is_gone(tmp_path:
             with suppress(IndexUnavailableError, IndexLostError):
                 reading = await RedisIndex.open_to_read(copy)
                 checkpoints = await reading.checkpoints()
-                await reading.close()
                 return checkpoints == {0: 1}
             return False
 
@@ -126,5 +123,3 @@ async def test_a_replica_answers_checks_also_after_its_primary_is_gone(tmp_path:
         assert [each.earlier.id for each in found.candidates] == ["first"]
         with pytest.raises(IndexUnavailableError, match="refuses writes"):
             await matcher(reading.store()).match_all(arrivals([("third", TEXT)], 1))
-        await reading.close()
-        await index.close()

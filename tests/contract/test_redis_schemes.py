@@ -43,7 +43,7 @@ async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> 
         assert found.verdict is not None
         assert found.verdict.verdict == "unique"
     assert states(await schemes(address)) == {OURS: "active", "test-2": "building"}
-    await (await RedisIndex.open(replace(other, slots=2), partitions=PARTITIONS, may_create=False)).close()
+    await RedisIndex.open(replace(other, slots=2), partitions=PARTITIONS, may_create=False)
     assert states(await switch_scheme(other)) == {OURS: "retired", "test-2": "active"}
     with pytest.raises(SettingsError, match="retired"):
         await made(address)
@@ -51,8 +51,6 @@ async def test_schemes_are_switched_and_switched_back(address: IndexAddress) -> 
     assert states(await switch_scheme(address)) == {OURS: "active", "test-2": "retired"}
     with pytest.raises(SettingsError, match="not test-9"):
         await switch_scheme(replace(address, scheme="test-9"))
-    await active.close()
-    await beside.close()
 
 
 async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Redis) -> None:
@@ -72,16 +70,13 @@ async def test_a_dropped_scheme_leaves_nothing(address: IndexAddress, client: Re
         await drop_scheme(address)
     with pytest.raises(SettingsError, match="not test-2"):
         await drop_scheme(other)
-    await active.close()
-    await beside.close()
 
 
 async def test_nothing_is_built_on_what_is_left_of_a_scheme(address: IndexAddress, client: Redis) -> None:
-    active = await made(address)
+    await made(address)
     other = replace(address, scheme="test-2", beside=True)
     beside = await made(other)
     await matcher(beside.store()).match_all(BATCH[:1])
-    await beside.close()
     name = f"test-{address.namespace}"
     await client.execute_command("ACL", "SETUSER", name, "on", ">pw", "~*", "+@all", "-unlink")
     with pytest.raises(SettingsError, match="no permissions"):
@@ -96,15 +91,12 @@ async def test_nothing_is_built_on_what_is_left_of_a_scheme(address: IndexAddres
     rebuild = await IndexRebuild.begin(other, partitions=PARTITIONS)
     (found,) = await matcher(rebuild.store).match_all(BATCH[:1])
     assert found.registered.status is Status.NEW
-    await rebuild.close()
-    await active.close()
 
 
 async def test_of_two_that_switch_at_once_each_leaves_one_active(address: IndexAddress) -> None:
     both = [address, replace(address, scheme="test-2", beside=True)]
-    opened = [await made(each) for each in both]
+    for each in both:
+        await made(each)
     for _ in range(10):
         await asyncio.gather(*(switch_scheme(each) for each in both), return_exceptions=True)
         assert sorted(states(await schemes(address)).values()) == ["active", "retired"]
-    for each in opened:
-        await each.close()

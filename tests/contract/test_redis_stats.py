@@ -1,6 +1,6 @@
 """What an operator reads about a whole index: documents, families, chunks and memory of all its slots."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -37,11 +37,9 @@ LANGUAGE = words(1, 2_000)
 
 
 @pytest.fixture
-async def index(address: IndexAddress) -> AsyncIterator[RedisIndex]:
+async def index(address: IndexAddress) -> RedisIndex:
     """Return an empty index of as many slots as there are partitions."""
-    index = await RedisIndex.open(replace(address, slots=PARTITIONS), partitions=PARTITIONS, may_create=True)
-    yield index
-    await index.close()
+    return await RedisIndex.open(replace(address, slots=PARTITIONS), partitions=PARTITIONS, may_create=True)
 
 
 @pytest.fixture
@@ -141,7 +139,6 @@ async def test_expired_documents_and_families_are_not_told(address: IndexAddress
     await store.register([put(number, 2_000_001) for number in range(44, 54)])
     slots, _ = await facts_of_all(index)
     assert (documents(slots), min(each.oldest_ms or 0 for each in slots)) == (10, 44)
-    await index.close()
 
 
 async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions(address: IndexAddress) -> None:
@@ -152,7 +149,6 @@ async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions
         await filing.put(str(count), TEXTS[count])
         slots, _ = await facts_of_all(index)
         assert documents(slots) == count
-    await index.close()
 
 
 async def test_many_documents_are_estimated_from_a_sample(
@@ -195,7 +191,6 @@ async def test_an_index_with_more_documents_than_expected_is_found_crowded(addre
     assert await mean_fields(index) == CROWDED
     await put(4 + 2 * CROWDED)
     assert await mean_fields(index) > CROWDED
-    await index.close()
 
 
 async def test_facts_are_told_without_the_right_to_ask_for_memory(
@@ -209,7 +204,6 @@ async def test_facts_are_told_without_the_right_to_ask_for_memory(
     slots, whole = await facts_of_all(index)
     assert (documents(slots), whole.families) == (2, 1)
     assert {each.memory_bytes for each in slots} == {None}
-    await index.close()
     await client.acl_deluser(name)
 
 
@@ -226,8 +220,6 @@ async def test_a_slot_that_was_emptied_is_told(address: IndexAddress, client: Re
     assert sum((slots[2].memory_bytes or {}).values()) == 0
     assert 0 < documents(slots) < 8
     assert await reader.state() is IndexState.LOST
-    await index.close()
-    await reader.close()
 
 
 async def test_an_index_that_is_being_rebuilt_is_told(index: RedisIndex, filing: Filing, client: Redis) -> None:
@@ -241,7 +233,6 @@ async def test_an_index_that_is_being_rebuilt_is_told(index: RedisIndex, filing:
     assert (documents(slots), whole.families, whole.copies) == (5, 2, 3)
     assert [each.size for each in await listed(reader)] == [3, 2]
     assert await reader.checkpoints() == await index.checkpoints() == slots[0].checkpoints
-    await reader.close()
 
 
 async def test_another_index_in_the_same_namespace_does_not_count(index: RedisIndex, filing: Filing) -> None:
@@ -252,7 +243,6 @@ async def test_another_index_in_the_same_namespace_does_not_count(index: RedisIn
     assert documents(seen) == 0
     assert {name: size for each in seen for name, size in (each.memory_bytes or {}).items() if size}.keys() == {"rest"}
     assert await listed(other) == []
-    await other.close()
 
 
 async def test_slots_on_three_nodes_tell_what_slots_on_one_server_do(
@@ -272,7 +262,6 @@ async def test_slots_on_three_nodes_tell_what_slots_on_one_server_do(
         found = [replace(each, last_joined_ms=0) for each in await listed(index)]
         told.append(([replace(each, epoch="") for each in slots], whole.families, whole.copies, found))
         assert await mean_fields(index) > 0
-        await index.close()
     (first, *facts), (second, *others) = told
     assert facts == others
     assert [replace(each, memory_bytes=None) for each in first] == [replace(each, memory_bytes=None) for each in second]
