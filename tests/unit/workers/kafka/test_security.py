@@ -214,21 +214,6 @@ def _without_identity(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "ssl_context": checks}
 
 
-def test_a_role_needs_to_read_its_input_and_to_write_its_output() -> None:
-    of_match = "signatures verdicts near-duplicates containments versions overlaps labels-changed dead-letters"
-    for role, read, written in (
-        ("sign", "documents", "signatures dead-letters"),
-        ("match", "signatures", of_match),
-        ("all", "documents signatures", of_match),
-    ):
-        needed = acls.needed(loaded(topic_prefix="p.", group="g"), role)
-        assert [str(right) for right in needed] == [
-            "READ on group g",
-            *(f"READ on topic p.nearstream.{name}.v1" for name in read.split()),
-            *(f"WRITE on topic p.nearstream.{name}.v1" for name in written.split()),
-        ]
-
-
 def test_our_certificate_is_shown_and_the_servers_is_checked(pem: dict[str, str]) -> None:
     """A broker that requires client certificates is simulated with TLS in memory."""
     given = {"kafka_security": "SSL", "kafka_ca_path": pem["ca"], "kafka_cert_path": pem["certificate"]}

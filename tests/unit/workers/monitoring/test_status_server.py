@@ -1,7 +1,6 @@
 """The status port: what it reports, and to which clients."""
 
 import http.client
-import json
 import re
 import socket
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ import pytest
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import EVENTS
 from nearstream.workers.monitoring.status_server import AT_ONCE, serve_status
 from tests.devstack.server import free_ports
 
@@ -31,16 +29,6 @@ def _get(address: str, path: str, **headers: str) -> tuple[int, bytes]:
     return answer.status, body
 
 
-def test_readiness_follows_the_health() -> None:
-    health = Health(assigned=frozenset())
-    address = serve_status("127.0.0.1:0", health, "")
-    assert _get(address, "/readyz") == (200, b'{"ready": true, "why": ""}\n')
-    with health.outage("no Redis"):
-        code, body = _get(address, "/readyz")
-    assert (code, json.loads(body)["ready"]) == (503, False)
-    assert _get(address, "/readyz")[0] == 200
-
-
 def test_a_loop_without_turns_is_unhealthy() -> None:
     health = Health()
     address = serve_status("127.0.0.1:0", health, "")
@@ -49,24 +37,6 @@ def test_a_loop_without_turns_is_unhealthy() -> None:
     assert _get(address, "/healthz") == (503, b'{"healthy": false}\n')
     health.ticked = monotonic()
     assert _get(address, "/healthz")[0] == 200
-
-
-def test_lag_is_told_by_partition_of_this_worker() -> None:
-    lags = (PartitionLag("documents", 3, 5, 0, 12, 1.5), PartitionLag("documents", 4, 5, 0, 12, 1.5))
-    health = Health(lags=lags, assigned=frozenset({("documents", 3), ("signatures", 4)}))
-    code, body = _get(serve_status("127.0.0.1:0", health, ""), "/lag")
-    assert code == 200
-    assert json.loads(body) == [
-        {"topic": "documents", "partition": 3, "committed": 5, "end": 12, "records": 7, "seconds": 1.5}
-    ]
-
-
-def test_metrics_are_in_the_text_form_of_prometheus() -> None:
-    EVENTS.labels("version")
-    code, body = _get(serve_status("127.0.0.1:0", Health(), ""), "/metrics")
-    assert code == 200
-    assert b'nearstream_events_total{type="version"} ' in body
-    assert b"# TYPE nearstream_documents_total counter" in body
 
 
 def test_s02_a_wrong_token_is_401_and_probes_need_none() -> None:

@@ -85,21 +85,6 @@ def test_an_agent_that_stands_is_found_while_another_works() -> None:
     assert broken(PROGRESS_SECONDS + 10)
 
 
-def test_a_batch_that_hangs_is_found_while_others_end() -> None:
-    worker = Worker()
-
-    def broken(seconds: float) -> str:
-        worker.health.lags = (waiting(int(seconds)),)
-        with worker.health.processing():
-            rule = worker.guard.broken(seconds)
-        return rule.trouble if rule else ""
-
-    with worker.health.processing():
-        assert not any(broken(seconds) for seconds in range(0, int(PROGRESS_SECONDS) + 1, 10))
-        assert "batch" in broken(PROGRESS_SECONDS + 10)
-    assert broken(PROGRESS_SECONDS + 20) == ""
-
-
 def test_a_batch_may_take_long_while_the_index_is_given_what_it_lost() -> None:
     worker = Worker()
     with worker.health.processing():

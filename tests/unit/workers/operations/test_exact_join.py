@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
-from math import ceil, floor
+from math import floor
 from random import Random
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from nearstream.workers.operations.audit.recall import (
     ExactJoin,
     longest,
-    may_reach,
     prefix_length,
 )
 
@@ -25,17 +24,6 @@ def resemblance(one: set[int], other: set[int]) -> Fraction:
     return Fraction(len(one & other), len(one | other))
 
 
-def buckets(size: int, resemblance: Fraction) -> list[tuple[int, int, int]]:
-    """Return what the filters leave: place, place in the other set, length of its suffix."""
-    return [
-        (place, other_place, other_size - other_place)
-        for place in range(1, prefix_length(size, resemblance) + 1)
-        for other_size in range(ceil(resemblance * size), longest(size, resemblance) + 1)
-        for other_place in range(1, prefix_length(other_size, resemblance) + 1)
-        if may_reach(size, place, other_size, other_place, resemblance)
-    ]
-
-
 def test_prefix_length_and_sizes_are_exact_where_floats_are_not() -> None:
     assert [longest(size, NINE_TENTHS) for size in (9, 8)] == [10, 8]
     assert [longest(20, Fraction(share)) for share in ("0.85", "0.95", "0.98")] == [23, 21, 20]
@@ -45,17 +33,6 @@ def test_prefix_length_and_sizes_are_exact_where_floats_are_not() -> None:
     assert [prefix_length(15, Fraction(share)) for share in ("0.85", "0.95", "0.8")] == [3, 1, 4]
     assert prefix_length(15, Fraction(11, 15)) == 5
     assert prefix_length(15, Fraction(11, 15) + Fraction(1, 10**9)) == 4
-
-
-def test_the_buckets_to_look_into_are_those_of_the_source() -> None:
-    """The text of the source misses one of them, its figure has them all."""
-    expected = {(1, 7): {1}, (1, 8): {1, 2}, (1, 9): {1, 2, 3}, (1, 10): {1, 2}, (1, 11): {1}}
-    expected |= {(2, 7): {1}, (2, 8): {1, 2}, (2, 9): {1}, (3, 7): {1}}
-    found: dict[tuple[int, int], set[int]] = {}
-    for place, other_place, suffix in buckets(10, FOUR_FIFTHS):
-        found.setdefault((place, suffix), set()).add(other_place)
-    assert found == expected
-    assert [len(buckets(20, share)) for share in (FOUR_FIFTHS, NINE_TENTHS)] == [61, 14]
 
 
 def test_a_pair_at_the_bound_meets_and_one_below_does_not() -> None:

@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import pty
-import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -20,10 +17,9 @@ from nearstream.workers.operations.terminal import (
     escaped,
     print_json,
     print_line,
-    print_message,
     printable,
 )
-from tests.support.forged import FORGED, dangerous
+from tests.support.forged import dangerous
 
 ROOT = Path(__file__).parents[4]
 SAME = "one two three four five six seven eight nine ten eleven twelve"
@@ -49,17 +45,6 @@ def test_printable_json_holds_what_it_held(text: str) -> None:
     assert json.loads(printable(json.dumps(text, ensure_ascii=False))) == text
 
 
-def test_s16_every_way_of_printing_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    for text in FORGED:
-        print_line(text, color="31")
-        print_json({text: [text]})
-        print_message(text)
-        written = capsys.readouterr()
-        line, as_json = written.out.removesuffix("\n").split("\n")
-        assert not dangerous(line + as_json + written.err.removesuffix("\n"))
-        assert json.loads(as_json) == {text: [text]}
-
-
 def test_what_an_output_cannot_encode_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "Wasserstände 日本語 \U0001f600"
     for encoding in ("ascii", "latin-1", "utf-8"):
@@ -75,29 +60,6 @@ def test_what_an_output_cannot_encode_is_escaped(monkeypatch: pytest.MonkeyPatch
 def test_columns_of_wide_and_combining_characters() -> None:
     for text, expected in (("", 0), ("abc", 3), ("日本", 4), ("\uff21b", 3), ("e\u0301", 1), ("\U0001f600", 2)):
         assert columns(text) == expected
-
-
-def test_a_terminal_shows_the_relation_in_color() -> None:
-    """What `scan` writes to a terminal about two equal documents."""
-    lines = "\n".join(json.dumps({"id": name, "text": SAME}) for name in ("a", "b\u2028c"))
-    ours, theirs = pty.openpty()
-    try:
-        subprocess.run(
-            [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"],
-            env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
-            input=lines.encode(),
-            stdout=theirs,
-            stderr=theirs,
-            timeout=60,
-            check=True,
-            cwd=ROOT,
-        )
-        os.set_blocking(ours, False)
-        shown = os.read(ours, 10_000).decode()
-    finally:
-        os.close(theirs)
-        os.close(ours)
-    assert shown.startswith("\x1b[32mexact_duplicate\x1b[0m  b\\u2028c equals a ")
 
 
 class Terminal(io.StringIO):
@@ -135,12 +97,3 @@ def test_progress_ends_with_its_count() -> None:
         progress.step(5)
         progress.end()
         assert stream.getvalue()[: len(start) or None] == start
-
-
-def test_many_steps_at_once_make_one_line() -> None:
-    stream = io.StringIO()
-    progress = Progress("signing", 10_000, stream=stream)
-    for _ in range(10_000):
-        progress.step()
-    progress.end()
-    assert stream.getvalue().count("\n") == 1

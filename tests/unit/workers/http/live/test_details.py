@@ -5,9 +5,9 @@ import pytest
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.signature import Signature
 from nearstream.workers.config.settings import load
-from nearstream.workers.http.live.details import document_of, pair_of
+from nearstream.workers.http.live.details import pair_of
 from nearstream.workers.pipeline.deployment import Deployment
-from tests.support.live import NOW_MS, verdict
+from tests.support.live import NOW_MS
 
 DEPLOYMENT = Deployment.of(load({}))
 WORDS = [f"word{number}" for number in range(900)]
@@ -58,17 +58,3 @@ def test_moved_passages_are_marked_and_an_unrelated_pair_has_a_picture_too() -> 
     other = pair_of(FIRST, _signed("other", [f"else{number}" for number in range(500)]), DEPLOYMENT)
     assert (other.relation, other.spans) == ("unrelated", ())
     assert other.cells.count(True) < 40
-
-
-def test_each_state_says_what_it_changed() -> None:
-    longer = _signed("first", [*WORDS, *(f"more{number}" for number in range(300))], NOW_MS + 2)
-    shown = document_of("news", "first", verdict("first"), [longer, FIRST], DEPLOYMENT)
-    newest, oldest = shown.states
-    assert oldest.change is None
-    assert newest.change is not None
-    assert newest.change.relation == "version"
-    assert newest.change.added is not None
-    assert newest.change.removed is not None
-    assert newest.change.added > 10 * newest.change.removed
-    assert newest.characters == longer.characters
-    assert document_of("news", "none", None, [], DEPLOYMENT).states == ()
