@@ -11,7 +11,8 @@ from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.members import addresses as stored_addresses
 from nearstream.workers.redis.reading.members import stored_family
 from nearstream.workers.redis.server.layout import KeyKind
-from tests.support.filing import OTHER, Filing, near
+from tests.support.filing import Filing
+from tests.support.made_up import OTHER, near
 
 FOUNDER, MINUTE_MS = 4, 60_000
 NOW_MS = time.time_ns() // 1_000_000

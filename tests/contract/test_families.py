@@ -29,8 +29,8 @@ from tests.support.families import (
     pair_events,
     real_traffic,
     rewritten,
-    verdict,
 )
+from tests.support.matched import verdict
 from tests.support.matching import KEY, SCHEME, TIME, prose, signed
 from tests.support.stores import Interleaved, Make, at_time, growths, through
 

@@ -11,8 +11,8 @@ from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP
 from nearstream.streams.store.registration import Labelling, Order, Put
 from nearstream.streams.store.store import Store
-from tests.support.filing import OTHER, TEXT, Filing, near
-from tests.support.made_up import KEY, STANDARD, sign
+from tests.support.filing import Filing
+from tests.support.made_up import KEY, OTHER, STANDARD, TEXT, near, sign
 
 SPAM = Labels(spam=1, ham=0)
 NOTHING = NO_LABELS

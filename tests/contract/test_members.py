@@ -16,7 +16,8 @@ from nearstream.workers.redis.reading.members import (
 )
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.contract.conftest import PARTITIONS
-from tests.support.filing import OTHER, Filing, near
+from tests.support.filing import Filing
+from tests.support.made_up import OTHER, near
 
 
 @pytest.fixture

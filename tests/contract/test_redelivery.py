@@ -19,7 +19,8 @@ from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.verdict import relate
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Store
-from tests.support.families import arrivals, lines, pair_events, real_traffic, verdict
+from tests.support.families import arrivals, lines, pair_events, real_traffic
+from tests.support.matched import verdict
 from tests.support.matching import KEY, SCHEME
 from tests.support.stores import Make, Shaky, through, until_done
 

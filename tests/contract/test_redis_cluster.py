@@ -13,8 +13,8 @@ from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.index.schemes import schemes, switch_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
-from tests.support.arrivals import crawl, matcher
 from tests.support.made_up import KEY, STANDARD, sign, words
+from tests.support.matched import crawl, matcher
 
 PARTITIONS = SLOTS = 6
 BATCH = crawl(PARTITIONS)

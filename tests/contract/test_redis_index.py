@@ -28,8 +28,8 @@ from nearstream.workers.redis.store import calls
 from tests.contract.conftest import PARTITIONS
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, running
-from tests.support.arrivals import TEXT, arrivals, crawl, matcher
-from tests.support.made_up import KEY, STANDARD, words
+from tests.support.made_up import KEY, STANDARD, TEXT, words
+from tests.support.matched import arrivals, crawl, matcher
 
 BATCH = crawl(PARTITIONS)
 PAIRS = 14

@@ -31,8 +31,8 @@ from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import KeyKind
 from nearstream.workers.redis.store.lease import RebuildRefusedError
 from tests.contract.conftest import PARTITIONS
-from tests.support.arrivals import NEAR, OTHER, TEXT, arrivals, crawl, matcher
-from tests.support.made_up import KEY, NOON, STANDARD, words
+from tests.support.made_up import KEY, NEAR, NOON, OTHER, STANDARD, TEXT, words
+from tests.support.matched import arrivals, crawl, matcher
 
 NOON_MS = to_milliseconds(NOON)
 BATCH = crawl(PARTITIONS)

@@ -18,9 +18,9 @@ from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.redis import find_program, redis_answers, redis_server
 from tests.devstack.server import LocalServer, free_ports, running
-from tests.support.arrivals import OTHER, TEXT, arrivals, crawl, matcher
 from tests.support.deployment import until
-from tests.support.made_up import KEY, STANDARD, sign
+from tests.support.made_up import KEY, OTHER, STANDARD, TEXT, sign
+from tests.support.matched import arrivals, crawl, matcher
 
 PARTITIONS = 6
 BATCH = crawl(PARTITIONS)

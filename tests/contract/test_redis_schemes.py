@@ -15,8 +15,8 @@ from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.index.schemes import Claim, drop_scheme, schemes, switch_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.contract.conftest import PARTITIONS
-from tests.support.arrivals import crawl, matcher
 from tests.support.made_up import STANDARD
+from tests.support.matched import crawl, matcher
 
 BATCH = crawl(PARTITIONS)
 OURS = STANDARD.name

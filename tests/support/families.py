@@ -8,7 +8,6 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import PairEvent
-from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.store import Position
@@ -79,11 +78,6 @@ def _some_text(random: Random) -> str:
     if kind < 0.75:
         return " ".join(body.split()[100:280])
     return body if kind < 0.85 else prose(100 + random.randrange(50))
-
-
-def verdict(matched: Matched) -> DocumentVerdict:
-    assert matched.verdict is not None
-    return matched.verdict
 
 
 def pair_events(matched: Sequence[Matched]) -> list[PairEvent]:

@@ -15,15 +15,7 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.store.store import Position, Store
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.pipeline.signature_records import at_home
-from tests.support.made_up import KEY, STANDARD, sign, words
-
-TEXT = words(1, 600)
-OTHER = words(3, 600)
-
-
-def near(seed: int) -> list[str]:
-    """Return a near copy of `TEXT`."""
-    return [*TEXT[:300], *words(seed, 12), *TEXT[300:]]
+from tests.support.made_up import KEY, STANDARD, TEXT, sign
 
 
 class Filing:

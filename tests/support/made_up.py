@@ -23,6 +23,18 @@ def words(seed: int, count: int) -> list[str]:
     return [_VOCABULARY[int(4000 * random.random() ** 2)] for _ in range(count)]
 
 
+TEXT = words(1, 600)
+OTHER = words(3, 600)
+
+
+def near(seed: int) -> list[str]:
+    """Return a near copy of `TEXT`."""
+    return [*TEXT[:300], *words(seed, 12), *TEXT[300:]]
+
+
+NEAR = near(2)
+
+
 def with_noise(text: str, share: float, seed: int) -> str:
     """Return the text with this share of its characters replaced, but no spaces."""
     random = Random(seed)

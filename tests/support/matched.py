@@ -1,5 +1,6 @@
 """Documents of one topic, matched in the order of their records on `signatures`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +16,7 @@ from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.store import Position, Store
 from tests.support import made_up
-from tests.support.made_up import KEY, NOON, STANDARD
+from tests.support.made_up import KEY, NEAR, NOON, OTHER, STANDARD, TEXT, words
 
 _THRESHOLDS = Thresholds()
 
@@ -46,6 +47,24 @@ def sent_at(one: Arrival, offset: int, partition: int = 0, ms: int = 0) -> Arriv
 def in_order(arrivals: Sequence[Arrival], first: int = 0, partition: int = 0) -> list[Arrival]:
     """Return consecutive records of a partition of `signatures`."""
     return [replace(one, position=Position(partition, at)) for at, one in enumerate(arrivals, first)]
+
+
+def arrivals(texts: Sequence[tuple[str, list[str]]], partitions: int) -> list[Arrival]:
+    """Return documents with these ids, a minute apart. All states of one document are in one partition."""
+    offsets, found = Counter[int](), []
+    for minute, (name, text) in enumerate(texts):
+        signature = sign(name, text, minute)
+        partition = sum(name.encode()) % partitions
+        found.append(Arrival(signature.document_key, signature, Position(partition, offsets[partition])))
+        offsets[partition] += 1
+    return found
+
+
+def crawl(partitions: int) -> list[Arrival]:
+    """Return documents, copies of some, updates and unrelated ones."""
+    texts = [("a", TEXT), ("b", NEAR), ("c", OTHER), ("d", TEXT), ("b", [*NEAR, *words(9, 40)]), ("e", OTHER[:-3])]
+    texts += [(f"u{seed}", words(seed, 200)) for seed in range(20, 30)]
+    return arrivals([*texts, ("f", NEAR), ("c", TEXT), ("g", words(25, 200))], partitions)
 
 
 def matcher(store: Store) -> Matcher:
