@@ -4,7 +4,6 @@ import asyncio
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -53,6 +52,7 @@ def waiting(committed: int, partition: int = 0, topic: str = "documents") -> Par
         ({"stopping": True, "ticked": 0.0}, 30.0, ""),
         ({"stopping": True, "ticked": 0.0}, 31.0, "stop"),  # a stopped loop does not tick
         ({"lags": (waiting(7),)}, PROGRESS_SECONDS + 1, "acknowledged"),
+        ({"in_work": frozenset({"a batch"})}, PROGRESS_SECONDS + 1, "batch"),
         ({"lags": (waiting(7, partition=1),)}, 10 * PROGRESS_SECONDS, ""),  # which belongs to another worker
         ({"rebalancing": True, "lags": (waiting(7),), "halted": "too many letters"}, 10 * PROGRESS_SECONDS, ""),
         ({"rebalancing": True, "lags": (waiting(7),), "away": "no Kafka"}, 10 * PROGRESS_SECONDS, ""),
@@ -122,21 +122,6 @@ def test_a_worker_that_hangs_exits_with_the_code_of_its_crash_and_never_with_suc
     assert hanging.returncode == expected
 
 
-def test_the_stacks_name_each_thread_and_what_it_does() -> None:
-    go_on = threading.Event()
-    waiting = threading.Thread(target=go_on.wait, args=(20,), name="the one that waits")
-    waiting.start()
-    seen = stacks()
-    go_on.set()
-    waiting.join()
-    waits, asks = (
-        next(line for line in seen.splitlines() if line.startswith(f"thread {name}: "))
-        for name in ("the one that waits", "MainThread")
-    )
-    assert waits.endswith(" wait")
-    assert re.search(r"/test_watchdog\.py:\d+ test_the_stacks_name_each_thread_and_what_it_does > ", asks)
-
-
 async def test_tasks_that_wait_in_one_place_are_one_line_that_names_what_the_innermost_coroutine_waits_for() -> None:
     never = asyncio.Event()
 
@@ -151,6 +136,7 @@ async def test_tasks_that_wait_in_one_place_are_one_line_that_names_what_the_inn
 
     waiting = [asyncio.create_task(outer()) for _ in range(3)]
     await asyncio.sleep(0)
+    assert re.search(r"thread MainThread: .*/test_watchdog\.py:\d+ test_tasks_that_wait", stacks())
     seen = task_stacks(asyncio.get_running_loop())
     for task in waiting:
         task.cancel()

@@ -15,7 +15,6 @@ import pytest
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
-from faust.transport.consumer import Fetcher
 from faust.types.tuples import TP
 
 from nearstream.schemas.documents.record import ConsumerRecord
@@ -240,20 +239,6 @@ async def test_what_was_acknowledged_is_forgotten_by_the_next_generation(consume
     await consumer.on_partitions_assigned({TP("in", 0)}, GENERATION + 1)
     await consumer.commit()
     assert thread(consumer).committed == []
-
-
-async def test_a_stop_in_a_rebalance_is_no_crash(consumer: BatchConsumer) -> None:
-    """Faust's fetcher cancels its task, and would crash if the task was cancelled during a rebalance."""
-    consumer._fetching.clear()
-    app, fetcher = consumer.app, Fetcher(consumer.app)
-    app.rebalancing = True
-    await fetcher.start()
-    await turns()
-    assert consumer._fetching.is_set()
-    app._stopped.set()  # type: ignore[attr-defined]
-    await fetcher.stop()
-    assert not fetcher.crashed
-    assert not consumer._fetching.is_set()
 
 
 async def _cancelled_fetch() -> None:

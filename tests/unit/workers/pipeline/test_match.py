@@ -16,13 +16,9 @@ from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signatur
 from nearstream.schemas.topics.codec import decode_event, encode_signature
 from nearstream.schemas.topics.table import EVENT_TOPICS
 from nearstream.schemas.verdicts.events import (
-    Containment,
     Event,
     ExactDuplicate,
-    NearDuplicate,
-    Rearranged,
     Retraction,
-    Version,
 )
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival
@@ -36,17 +32,6 @@ from nearstream.streams.store.store import Call, Local, Position, Shape, Store, 
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import KEY, SCHEME, TIME, Emptied, Topic, matching, prose, record, signed
-
-
-def edited(text: str, every: int = 60) -> str:
-    """Return the text with a few words replaced."""
-    return " ".join("other" if at % every == every - 1 else word for at, word in enumerate(text.split()))
-
-
-def swapped(text: str) -> str:
-    """Return the text with its halves swapped."""
-    words = text.split()
-    return " ".join(words[len(words) // 2 :] + words[: len(words) // 2])
 
 
 async def decided(*values: Signature | bytes | None) -> list[ProducerRecord]:
@@ -128,29 +113,6 @@ async def test_the_newer_one_is_so_by_its_time_whichever_came_first() -> None:
         assert isinstance(said, ExactDuplicate)
         assert (sent.topic, sent.key, sent.timestamp_ms) == ("p.nearstream.near-duplicates.v1", b"news/b", None)
         assert (said.newer.id, said.older.id, said.newer.offset) == ("b", "a", 5)
-
-
-async def test_every_relation_goes_to_the_topic_that_the_table_says() -> None:
-    text = prose(1)
-    page = "https://a.example/x"
-    cases: list[tuple[type[Event], str, Signature, Signature]] = [
-        (ExactDuplicate, "near-duplicates", signed("a", text), signed("b", text, 1)),
-        (NearDuplicate, "near-duplicates", signed("a", text), signed("b", edited(text), 1)),
-        (Containment, "containments", signed("a", text), signed("b", f"{text} {prose(2, 600)}", 1)),
-        (Version, "versions", signed("a", text, lineage=page), signed("b", edited(text), 1, lineage=page)),
-        (Rearranged, "overlaps", signed("a", text), signed("b", swapped(text), 1)),
-    ]
-    for kind, topic, older, newer in cases:
-        (sent,) = await decided(older, newer)
-        assert type(event(sent)) is kind
-        assert (sent.topic, sent.key) == (f"p.nearstream.{topic}.v1", b"news/b")
-
-
-async def test_unrelated_documents_and_equal_ones_of_two_collections_make_no_event() -> None:
-    ours = signed("a", prose(1))
-    theirs = msgspec.structs.replace(ours, collection="mail", observed_at_ms=ours.observed_at_ms + 1)
-    for other in (signed("b", prose(2), 5), theirs):
-        assert await decided(ours, other) == []
 
 
 async def test_a_removal_retracts_on_every_event_topic_and_no_later_event_names_the_document() -> None:

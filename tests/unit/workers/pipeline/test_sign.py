@@ -67,22 +67,6 @@ async def test_a_document_and_its_removal_have_one_key_and_pass_their_trace_on()
     assert removed.headers == [ORIGIN, ("traceparent", b"00-2")]
 
 
-async def test_what_cannot_be_read_becomes_a_dead_letter() -> None:
-    (sent,) = await decided(record(b"{broken", [("x", b"y")], b"k"))
-    assert (sent.topic, sent.key, sent.value) == ("p.nearstream.dead-letters.v1", b"k", b"{broken")
-    assert header(sent.headers, "nearstream-dead-reason") == b"not_json"
-    assert header(sent.headers, "nearstream-dead-stage") == b"decode"
-    assert header(sent.headers, "nearstream-dead-worker") == b"nearstream/0 sign"
-    assert header(sent.headers, "x") == b"y"
-
-
-async def test_a_private_record_leaves_no_bytes() -> None:
-    (sent,) = await decided(record(b"{planted", [("nearstream-private", b"1"), ("x", b"planted")], b"planted"))
-    assert sent.value == b""
-    assert header(sent.headers, "nearstream-dead-payload") == b"hash"
-    assert b"planted" not in repr(sent).encode()
-
-
 @pytest.mark.parametrize("text", ["", " \n\t", "\u200b\u00ad"])
 async def test_b34_an_empty_text_makes_nothing(text: str) -> None:
     assert await decided(record(document(text=text))) == []

@@ -52,20 +52,6 @@ def test_members_in_any_order_are_counted_once() -> None:
     assert (family.size, family.joined_1h, family.sites) == (499, 498, 4)
 
 
-def test_the_marks_name_where_copies_come_from() -> None:
-    growth = Growth(calm)
-    for ordinal in range(2, 12):
-        url = f"https://host-{ordinal % 2}.example/a"
-        growth.add(verdict(f"copy {ordinal}", "f", ordinal, url=url, sender="deals"), NOW_MS)
-    detail = growth.detail("f", NOW_MS, ALL)
-    assert detail is not None
-    found = [(mark.name, mark.value, mark.count) for mark in detail.marks]
-    assert found[:2] == [("source", "crawler", 10), ("sender", "deals", 10)]
-    assert set(found[2:]) == {("host", "host-0.example", 5), ("host", "host-1.example", 5)}
-    assert detail.verdicts == {"near_duplicate": 10}
-    assert detail.members[0].id == "copy 11"
-
-
 def test_a_removed_document_is_named_no_more() -> None:
     growth = Growth(calm)
     for ordinal in (2, 3):
