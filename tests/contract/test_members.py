@@ -41,10 +41,10 @@ async def _all(index: RedisIndex, name: str, page: int) -> list[str]:
     found: list[str] = []
     after: int | None = 0
     while after is not None:
-        some = await members(index, family, after, page)
-        found += [member.id for member in some.members]
-        assert some.next is None or some.next > after
-        after = some.next
+        some, following = await members(index, family, after, page)
+        found += [member.id for member in some]
+        assert following is None or following > after
+        after = following
     return found
 
 

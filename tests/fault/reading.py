@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.topics.codec import decode_signature
-from nearstream.schemas.topics.dead_letter import Stage
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES
 from tests.fault.texts import Place
 from tests.support.deployment import LocalDeployment
@@ -89,6 +88,6 @@ def _origin(signature: ConsumerRecord) -> Place | None:
 
 
 def _refused_place(letter: ConsumerRecord) -> Place | None:
-    if text(letter, "nearstream-dead-stage") == Stage.MATCH:
+    if text(letter, "nearstream-dead-stage") == "match":
         return None
     return int(text(letter, "nearstream-dead-partition")), int(text(letter, "nearstream-dead-offset"))

@@ -24,7 +24,7 @@ from nearstream.schemas.topics.codec import (
     decode_signature,
     event_headers,
 )
-from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Reason, outgoing
 from nearstream.schemas.topics.table import ALL
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.ingest.parse import _FIELD_HEADERS, _LIST_HEADERS, _REMOVAL_HEADERS
@@ -153,8 +153,8 @@ def test_the_headers_of_events_are_those_that_are_sent(name: str) -> None:
 def test_the_headers_of_other_records_are_those_that_are_read_and_sent() -> None:
     alert = decode_json(Alert, examples_of(EXAMPLES)["alert"].read_bytes())
     assert header_names("alert") == {header for header, _ in event_headers(alert, datetime.now(UTC))}
-    letter = DeadLetter(ConsumerRecord("documents", 0, 0, 0, None, b"{", []), Stage.DECODE, Reason.NOT_JSON, "")
-    dead = [header for header, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024).headers]
+    letter = DeadLetter(ConsumerRecord("documents", 0, 0, 0, None, b"{", []), "decode", Reason.NOT_JSON, "")
+    dead = [header for header, _ in outgoing(letter, "dead-letters", "worker", "full", 1024).headers]
     assert header_names("dead_letter") == {header for header in dead if not header.startswith("__connect")}
     signature = decode_signature(examples_of(EXAMPLES)["signature"].read_bytes())
     signed = signature_record(

@@ -78,7 +78,7 @@ def test_every_route_of_the_table_is_served() -> None:
     unused = cast(Any, None)
     add_routes(app, unused, unused)
     add_page_routes(app, unused)
-    add_label_routes(app, unused, unused, unused)
+    add_label_routes(app, unused, unused, unused, unused)
     add_live_routes(app, unused, unused)
     add_operator_routes(app, unused, unused, say_nowhere, cast(Any, print))
     served = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource is not None}

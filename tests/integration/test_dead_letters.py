@@ -19,9 +19,7 @@ from nearstream.schemas.topics.dead_letter import (
     REASON_HEADER,
     REPLAYS_HEADER,
     DeadLetter,
-    Payload,
     Reason,
-    Stage,
     dead_id,
     outgoing,
 )
@@ -85,7 +83,7 @@ async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, 
 async def test_what_is_sent_again_is_the_original_but_for_the_count(kafka: str, redis_url: str, tmp_path: Path) -> None:
     """It comes from its topic where the letter has not all of it."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        for payload in (Payload.FULL, Payload.HEAD, Payload.HASH):
+        for payload in ("full", "head", "hash"):
             now_ms, before = round(1000 * time.time()), len(await deployment.read(DOCUMENTS.name))
             bad = [
                 ProducerRecord("", b"one", b"x" * 100_000, HEADERS, now_ms - DAY_MS),
@@ -93,7 +91,7 @@ async def test_what_is_sent_again_is_the_original_but_for_the_count(kafka: str, 
                 ProducerRecord("", b"one", None, [], now_ms),
             ]
             refused = await _refused(deployment, bad, payload=payload)
-            if payload is Payload.FULL:
+            if payload == "full":
                 assert deployment.run("dlq", "replay", "--dry-run").stderr.endswith(b"would be sent 3, skipped 0\n")
             assert _sent(deployment) == (3, before // 2)
             every = await deployment.read(DOCUMENTS.name)
@@ -105,7 +103,7 @@ async def test_what_is_sent_again_is_the_original_but_for_the_count(kafka: str, 
 async def test_what_cannot_be_sent_is_told_and_stops_no_other(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         bad = [ProducerRecord("", b"one", b"{%d" % number, []) for number in range(3)]
-        refused = await _refused(deployment, bad, payload=Payload.HASH)
+        refused = await _refused(deployment, bad, payload="hash")
         place = TopicPartition(refused[0].topic, refused[0].partition)
         shown = deployment.run("dlq", "show", place.topic, str(place.partition), str(refused[0].offset))
         name = blake2b(b"one", digest_size=16).hexdigest()
@@ -208,7 +206,7 @@ async def _refused(
     deployment: LocalDeployment,
     bad: Sequence[ProducerRecord],
     reason: Reason = Reason.NOT_JSON,
-    payload: Payload = Payload.FULL,
+    payload: str = "full",
 ) -> list[ConsumerRecord]:
     """Send records to `documents`, write a dead letter about each, and return them."""
     topic = deployment.topic(DOCUMENTS)
@@ -225,10 +223,10 @@ async def _write_letters(
     deployment: LocalDeployment,
     refused: Sequence[ConsumerRecord],
     reason: Reason,
-    payload: Payload = Payload.FULL,
+    payload: str = "full",
 ) -> None:
     topic, limit = deployment.topic(DEAD_LETTERS), DEAD_LETTERS.max_message_bytes
-    letters = [DeadLetter(record, Stage.DECODE, reason, "JSON expected") for record in refused]
+    letters = [DeadLetter(record, "decode", reason, "JSON expected") for record in refused]
     sent = [outgoing(letter, topic, "nearstream/test sign", payload, limit) for letter in letters]
     assert [header(record.headers, REASON_HEADER) for record in sent] == [reason.encode()] * len(sent)
     await deployment.send(sent)

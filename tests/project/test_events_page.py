@@ -12,7 +12,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.evidence import Evidence
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, event_headers
-from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Reason, outgoing
 from nearstream.schemas.topics.table import ALL, SIGNATURES
 from nearstream.schemas.verdicts.events import RELATIONS, Event, RelationEvent
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
@@ -125,8 +125,8 @@ def test_the_headers_are_those_that_are_sent() -> None:
     event = decode_event((EXAMPLES / "near_duplicate.json").read_bytes())
     sent = [name for name, _ in event_headers(event, datetime.now(UTC), b"00-trace")]
     record = ConsumerRecord("documents", 0, 0, 0, None, b"{", [])
-    letter = DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, "")
-    dead = [name for name, _ in outgoing(letter, "dead-letters", "worker", Payload.FULL, 1024 * 1024).headers]
+    letter = DeadLetter(record, "decode", Reason.NOT_JSON, "")
+    dead = [name for name, _ in outgoing(letter, "dead-letters", "worker", "full", 1024 * 1024).headers]
     assert list_with("ce_id") == [sent]
     (shown,) = list_with("nearstream-dead-id")
     assert sorted(shown) == sorted(name for name in dead if not name.startswith("__connect"))

@@ -28,7 +28,7 @@ from nearstream.schemas.topics.codec import (
     encode_json,
     encode_signature,
 )
-from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Stage, outgoing
+from nearstream.schemas.topics.dead_letter import DeadLetter, outgoing
 from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
@@ -174,8 +174,8 @@ def test_no_bytes_of_a_record_raise_anything_but_invalid_message(
     try:
         parse_record(record, RANGES)
     except InvalidMessageError as error:
-        letter = DeadLetter(record, Stage.DECODE, error.reason, error.detail)
-        sent = outgoing(letter, "dead", "nearstream/0 sign", Payload.FULL, DEAD_LETTERS.max_message_bytes)
+        letter = DeadLetter(record, "decode", error.reason, error.detail)
+        sent = outgoing(letter, "dead", "nearstream/0 sign", "full", DEAD_LETTERS.max_message_bytes)
         assert sent.value is not None
 
 

@@ -14,9 +14,7 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.dead_letter import (
     DeadLetter,
-    Payload,
     Reason,
-    Stage,
     StoredDeadLetter,
     outgoing,
     read_dead_letter,
@@ -124,9 +122,7 @@ def dead_letter(
 ) -> StoredDeadLetter:
     """Return a dead letter about a record with this value, as it is read from its topic."""
     refused = ConsumerRecord("nearstream.documents.v1", 0, offset, NOW_MS, HOSTILE_KEY, value, [("x", None)])
-    sent = outgoing(
-        DeadLetter(refused, Stage.DECODE, reason, "expected JSON"), "dead", "nearstream/1 sign", Payload.FULL, 10**6
-    )
+    sent = outgoing(DeadLetter(refused, "decode", reason, "expected JSON"), "dead", "nearstream/1 sign", "full", 10**6)
     stored = read_dead_letter(ConsumerRecord("dead", 0, offset, written_ms, sent.key, sent.value, sent.headers))
     assert stored is not None
     return stored

@@ -11,7 +11,6 @@ from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
-from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matching.family import FamilyFacts
@@ -122,7 +121,7 @@ def matching(
         SCHEME,
         DocumentLimits(),
         "p.",
-        DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 match", Payload.FULL),
+        DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 match", "full"),
         SignatureTopic(topic.committed, topic.read_range),
         topic.checkpoints,
         topic.cover,

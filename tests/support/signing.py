@@ -1,7 +1,6 @@
 """Records of documents and a signer for tests."""
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
-from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.signing.scheme import preset
@@ -19,7 +18,7 @@ TIMESTAMP_MS = 1_772_439_300_000
 
 
 def signer() -> Signing:
-    letters = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 sign", Payload.FULL)
+    letters = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 sign", "full")
     return Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", letters)
 
 

@@ -111,18 +111,10 @@ def require_times(*times: datetime | None) -> None:
 
 
 def to_milliseconds(time: datetime) -> int:
-    """Return whole milliseconds since 1970, rounded down.
-
-    Raises:
-        TypeError: `time` has no time zone.
-    """
+    """Return whole milliseconds since 1970, rounded down."""
     return (time - EPOCH) // _MILLISECOND
 
 
 def from_milliseconds(milliseconds: int) -> datetime:
-    """Return the time at this number of milliseconds since 1970, in UTC.
-
-    Raises:
-        OverflowError: The time lies outside the years 1 to 9999.
-    """
+    """Return the time at this number of milliseconds since 1970, in UTC."""
     return EPOCH + milliseconds * _MILLISECOND

@@ -200,6 +200,15 @@ def event_headers(event: Event | Alert | LabelChange, sent_at: datetime, tracepa
     return pairs
 
 
+def time_sent(headers: Headers) -> datetime | None:
+    """Return when an event was sent, by `ce_time`, or None if that is missing or not a time with zone."""
+    try:
+        time = datetime.fromisoformat((header(headers, "ce_time") or b"").decode("ascii"))
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
+
+
 def _decoded(decode: Callable[[bytes], _Message], value: bytes) -> _Message:
     try:
         return decode(value.removeprefix(_UTF8_BOM))

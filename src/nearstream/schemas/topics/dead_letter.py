@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b, sha256
+from typing import Literal
 
 from nearstream.schemas.documents.document import YEAR_9999_MS
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
@@ -58,28 +59,8 @@ class Reason(StrEnum):
     UNPROCESSABLE = "unprocessable"
 
 
-class Stage(StrEnum):
-    """The step at which a record was refused."""
-
-    DECODE = "decode"
-    EXTRACT = "extract"
-    SIGN = "sign"
-    MATCH = "match"
-    DECIDE = "decide"
-    ALERT = "alert"
-    SKIP = "skip"
-
-
-class Payload(StrEnum):
-    """How much of the original record a dead letter keeps.
-
-    `FULL` keeps all of it, `HEAD` the first 64 KiB of the value. `HASH` keeps no bytes: only the size and hash of the
-    value, and a hash of the key.
-    """
-
-    FULL = "full"
-    HEAD = "head"
-    HASH = "hash"
+# The step at which a record was refused.
+Stage = Literal["decode", "extract", "sign", "match", "decide", "alert", "skip"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +86,7 @@ class StoredDeadLetter:
     replays: int  # how often the record had been sent again before this refusal
     size: int  # bytes of the original value
     sha256: str  # SHA-256 of the original value, 64 hex characters
-    payload: str  # a `Payload`, or one of a later release
+    payload: str  # `full`, `head` or `hash`, or one of a later release
 
     @property
     def dead_id(self) -> str:
@@ -118,7 +99,7 @@ class StoredDeadLetter:
 
         False if the value is empty, because a null value is stored as an empty one too.
         """
-        return self.payload == Payload.FULL and self.size > 0
+        return self.payload == "full" and self.size > 0
 
 
 def dead_id(topic: str, partition: int, offset: int) -> str:
@@ -129,23 +110,24 @@ def dead_id(topic: str, partition: int, offset: int) -> str:
     return blake2b(f"{topic}/{partition}/{offset}".encode(), digest_size=16).hexdigest()
 
 
-def outgoing(dead_letter: DeadLetter, topic: str, worker: str, payload: Payload, max_bytes: int) -> ProducerRecord:
+def outgoing(dead_letter: DeadLetter, topic: str, worker: str, payload: str, max_bytes: int) -> ProducerRecord:
     """Return a dead letter as a record for its topic.
 
-    The record has the original value, key and headers. Our headers follow the original ones. A record marked private is
-    always kept as `HASH`, one of more than `max_bytes` as `HEAD`. If key and headers alone are too large, the original
-    headers are dropped and the key is cut.
+    The payload `full` keeps the original value, key and headers, followed by our headers, and `head` the first 64 KiB
+    of the value. `hash` keeps no bytes: only the size and hash of the value, and a hash of the key. A record marked
+    private is always kept as `hash`, one of more than `max_bytes` as `head`. If key and headers alone are too large,
+    the original headers are dropped and the key is cut.
     """
     record = dead_letter.record
     if header(record.headers, PRIVATE_HEADER) == b"1":
-        payload = Payload.HASH
-    if payload is Payload.FULL and size_of(record.key, record.value, record.headers) > max_bytes - _OUR_HEADERS_BYTES:
-        payload = Payload.HEAD
+        payload = "hash"
+    if payload == "full" and size_of(record.key, record.value, record.headers) > max_bytes - _OUR_HEADERS_BYTES:
+        payload = "head"
     ours = _headers(dead_letter, worker, payload)
-    if payload is Payload.HASH:
+    if payload == "hash":
         key = None if record.key is None else blake2b(record.key, digest_size=16).digest()
         return ProducerRecord(topic, key, b"", ours)
-    value = record.value if payload is Payload.FULL else (record.value or b"")[:HEAD_BYTES]
+    value = record.value if payload == "full" else (record.value or b"")[:HEAD_BYTES]
     key, original_headers = record.key, record.headers
     if size_of(key, value, original_headers) > max_bytes - _OUR_HEADERS_BYTES:
         key, original_headers = None if key is None else key[:HEAD_BYTES], []
@@ -204,7 +186,7 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     return len(key or b"") + len(value or b"") + header_bytes + _RECORD_OVERHEAD_BYTES
 
 
-def _headers(dead_letter: DeadLetter, worker: str, payload: Payload) -> Headers:
+def _headers(dead_letter: DeadLetter, worker: str, payload: str) -> Headers:
     record, value = dead_letter.record, dead_letter.record.value or b""
     topic, partition, offset = record.topic, str(record.partition), str(record.offset)
     detail = dead_letter.detail[:DETAIL_CHARACTERS]

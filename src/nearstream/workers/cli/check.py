@@ -28,6 +28,7 @@ from nearstream.workers.operations.terminal import (
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
+    from nearstream.streams.relations.novelty import Novelty
     from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.signatures import (
         Checked,  # it loads the client of Redis, which `sign` does not need
@@ -121,10 +122,10 @@ def _refuse(item: "Refused") -> None:
 
 def _show(checked: "Checked", options: argparse.Namespace) -> bool:
     """Print an answer, and return whether it is yes."""
-    answer = checked.answer
-    is_yes = bool(answer.match or answer.references)
+    signed, answer, _ = checked
+    document_id, is_yes = signed.signature.id, bool(answer.match or answer.references)
     if options.novel:
-        report = new_parts(checked)
+        report = new_parts(*checked)
         print_report(report, part_lines(report), is_json=options.json, flush=True)
         return bool(report.parts)
     if options.bare:
@@ -132,9 +133,9 @@ def _show(checked: "Checked", options: argparse.Namespace) -> bool:
     elif options.json:
         fields = msgspec.structs.asdict(answer)
         told = {name: fields[name] for name in fields if name not in _NOT_SHOWN}
-        print_json({"id": checked.document_id, **told}, flush=True)
+        print_json({"id": document_id, **told}, flush=True)
     else:
-        print_line(_line(checked.document_id, answer), flush=True)
+        print_line(_line(document_id, answer), flush=True)
         for each in answer.references:
             print_line(reference_line(each), flush=True)
     return is_yes
@@ -174,15 +175,15 @@ class NewParts(msgspec.Struct, frozen=True):
     sources: tuple[SourceRef, ...]
 
 
-def new_parts(checked: "Checked") -> NewParts:
+def new_parts(signed: "Signed", answer: CheckAnswer, found: "Novelty | None") -> NewParts:
     """Return what is new in a document."""
-    found, text = checked.novelty, checked.text
-    spans = found.novel_spans if found else () if checked.answer.redundant else ((0, len(text)),)
+    text = signed.text
+    spans = found.novel_spans if found else () if answer.redundant else ((0, len(text)),)
     return NewParts(
-        checked.document_id,
+        signed.signature.id,
         len(text),
         found.novel if found else None,
-        checked.answer.redundant,
+        answer.redundant,
         tuple({"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)),
         found.sources if found else (),
     )

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.topics.dead_letter import NOT_OURS, Payload, Reason, StoredDeadLetter, dead_id
+from nearstream.schemas.topics.dead_letter import NOT_OURS, Reason, StoredDeadLetter, dead_id
 from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.workers.cli.arguments import (
     OFFSET_MAX,
@@ -223,7 +223,7 @@ def _dead_letter_lines(dead_letter: StoredDeadLetter) -> Iterator[str]:
 
 def _printable_key(dead_letter: StoredDeadLetter) -> str:
     key = dead_letter.original.key
-    if key is None or dead_letter.payload != Payload.HASH:
+    if key is None or dead_letter.payload != "hash":
         return _printable_bytes(key)
     return f"{key.hex()} (blake2b-16 of the original key)"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -82,11 +82,7 @@ def run_demo(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _show_day(settings: Settings, folder: Path, options: argparse.Namespace) -> Exit:
-    """Serve the live page over a made-up day until it is stopped, by default on a free port.
-
-    Raises:
-        OSError: The folder has no documents.
-    """
+    """Serve the live page over a made-up day until it is stopped, by default on a free port."""
     from nearstream.workers.http.demo import serve_demo  # it loads aiohttp
 
     if settings.api == load({}).api:
@@ -136,22 +132,13 @@ class KnownRelation(msgspec.Struct, frozen=True):
     inner: str = ""
 
 
-class Row(NamedTuple):
-    """How one relation was seen."""
-
-    relation: str  # its name
-    known: int  # how many pairs have it
-    as_such: int  # how many were seen as such
-    by_family: int  # how many of these only a family shows
-    otherwise: int  # how many were seen as another relation
-    missed: int  # how many were not seen
-
-
 @dataclass(frozen=True)
 class Agreement:
     """How well the relations found agree with the known ones."""
 
-    rows: tuple[Row, ...]  # one for each relation
+    # For each relation: how many pairs have it, how many of them were seen as such, how many of these only a family
+    # shows, how many were seen as another relation, and how many were not seen.
+    rows: dict[str, tuple[int, ...]]
     # Share of the known relations that were seen as such. For an unrelated pair that means: neither an event nor a
     # family relates both.
     share: float
@@ -232,14 +219,14 @@ def check_relations(known: Iterable[KnownRelation], events: Iterable[Event], sen
         count[result] += 1
         count["by family"] += result == "right" and expected is not None and told is None
     columns = ("known", "right", "by family", "otherwise", "missed")
-    rows = tuple(Row(relation, *(count[column] for column in columns)) for relation, count in sorted(counts.items()))
-    share = sum(row.as_such for row in rows) / max(sum(row.known for row in rows), 1)
-    return Agreement(rows, share, found.count_beyond(pairs))
+    rows = {relation: tuple(count[column] for column in columns) for relation, count in sorted(counts.items())}
+    total = sum(counts.values(), Counter())
+    return Agreement(rows, total["right"] / max(total["known"], 1), found.count_beyond(pairs))
 
 
 def table(agreement: Agreement) -> list[str]:
     """Format the agreement as aligned lines."""
-    rows = [_COLUMNS, *((row[0], *map(str, row[1:])) for row in agreement.rows)]
+    rows = [_COLUMNS, *((relation, *map(str, counts)) for relation, counts in agreement.rows.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     lines.append(f"agreement {agreement.share:.1%}; pairs seen beyond the known ones: {agreement.unknown_pairs}")

@@ -2,13 +2,15 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UnsetType, to_builtins
 
 from nearstream.schemas.documents.evidence import DocumentRef, ReferenceMatch
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import time_sent
 from nearstream.schemas.verdicts.events import (
     RELATIONS,
     ChangeEvent,
@@ -24,9 +26,6 @@ from nearstream.workers.cli.arguments import add_json, add_since, add_timeout, c
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import columns, escaped, print_json, print_line, printable
-
-if TYPE_CHECKING:
-    from nearstream.workers.operations.tail import Arrival  # it loads the Kafka client, which `scan` does not need
 
 COLUMNS = 120
 KIND_COLUMNS = 16
@@ -67,46 +66,52 @@ def add_tail(parser: argparse.ArgumentParser) -> None:
 
 def show_events(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print events as they arrive."""
-    from nearstream.workers.operations.tail import EventFilter, follow_events
+    # Imported on use, because this loads the Kafka client, which `scan` does not need.
+    from nearstream.workers.operations.tail import follow_events
 
     async def run() -> None:
-        wanted = EventFilter(frozenset(options.type), options.collection or "")
-        following = follow_events(
-            settings, options.timeout, wanted, since_ms=options.since, until_end=options.until_end
-        )
+        following = follow_events(settings, options.timeout, since_ms=options.since, until_end=options.until_end)
         async with aclosing(following) as arrivals:
-            async for arrival in arrivals:
+            async for record, event in arrivals:
+                if not is_wanted(event, options.type, options.collection or ""):
+                    continue
                 if options.json:
-                    print_json(arrival_object(arrival), flush=True)
+                    print_json(arrival_object(record, event), flush=True)
                 else:
-                    print_arrival(arrival)
+                    print_arrival(record, event)
 
     asyncio.run(run())
     return Exit.OK
 
 
-def print_arrival(arrival: "Arrival") -> None:
+def is_wanted(event: Event | None, types: Sequence[str], collection: str) -> bool:
+    """Return whether to show an event, or a record that is no event (None). No types and no collection mean all."""
+    if event is None:
+        return not types and not collection
+    return (not types or kind_of(event) in types) and collection in ("", event.collection)
+
+
+def print_arrival(record: ConsumerRecord, event: Event | None) -> None:
     """Print the event of a record as one line, or its place."""
-    if arrival.event is not None:
-        print_event(arrival.event)
+    if event is not None:
+        print_event(event)
         return
-    record, start = arrival.record, f"{'unknown':<{KIND_COLUMNS}} "
+    start = f"{'unknown':<{KIND_COLUMNS}} "
     after = f" {record.partition} offset {record.offset} is no event of this release"
     topic = cut(record.topic, COLUMNS - len(start) - len(after))
     print_line(f"{start}{topic}{after}", color=_UNKNOWN_COLOR, flush=True)
 
 
-def arrival_object(arrival: "Arrival") -> dict[str, Any]:
+def arrival_object(record: ConsumerRecord, event: Event | None) -> dict[str, Any]:
     """Return an event with the time of its detection, for JSON.
 
     A record that holds no event gives an object of the type `unknown_record`.
     """
-    record, event = arrival.record, arrival.event
     if event is None:
         fields = {"type": UNKNOWN, "topic": record.topic, "partition": record.partition, "offset": record.offset}
     else:
         fields = to_builtins(event)
-    return {**fields, "detected_at": arrival.detected_at}
+    return {**fields, "detected_at": time_sent(record.headers)}
 
 
 def print_event(event: Event) -> None:

@@ -3,10 +3,10 @@
 import argparse
 import asyncio
 import signal
+from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
@@ -16,9 +16,6 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.operations.terminal import escaped, print_line, print_message, print_report, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
-
-if TYPE_CHECKING:
-    from nearstream.workers.operations.rebuild import Rebuilt  # it loads the client of Kafka
 
 _NOT_REBUILT = "the index is not empty, another rebuild runs, or no signature has the scheme"
 
@@ -187,16 +184,16 @@ def _rebuild(deployment: Deployment, options: argparse.Namespace, address: Index
         rebuilt = asyncio.run(_interruptible(rebuild(deployment, address, options.timeout, quiet=options.quiet)))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
-    labels = f", labels {rebuilt.labels}" if rebuilt.labels else ""
-    print_line(f"admitted {rebuilt.admitted}, removed {rebuilt.removed}, skipped {rebuilt.skipped}{labels}")
-    if rebuilt.skipped and not rebuilt.admitted:
+    outcomes = [f"{name} {rebuilt[name]}" for name in ("admitted", "removed", "skipped")]
+    print_line(", ".join([*outcomes, *([f"labels {rebuilt['labels']}"] if rebuilt["labels"] else [])]))
+    if rebuilt["skipped"] and not rebuilt["admitted"]:
         topic = deployment.topic(SIGNATURES)
         print_message(f"nearstream: {topic} holds no signature of {address.scheme}, the new index is empty")
         return Exit.NO
     return Exit.OK
 
 
-async def _interruptible(rebuilding: Awaitable["Rebuilt"]) -> "Rebuilt":
+async def _interruptible(rebuilding: Awaitable[Counter[str]]) -> Counter[str]:
     """Let Ctrl-C cancel the rebuild between two steps of the event loop.
 
     Our usual handler raises an error in whatever runs at that moment, which can end the loop before that.

@@ -65,20 +65,15 @@ def add_remove(parser: argparse.ArgumentParser) -> None:
 
 def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the removal of documents, and print what the index held of each."""
-    from nearstream.workers.operations.inspection import DocumentStatus
     from nearstream.workers.operations.sending import remove_documents
 
-    held = {
-        DocumentStatus.LIVE: "live",
-        DocumentStatus.EXPIRED: "expired",
-        DocumentStatus.UNKNOWN: "not in the index",
-    }
     deployment = Deployment.of(settings)
     removed = asyncio.run(remove_documents(deployment, options.ids, options.collection, options.timeout))
-    for document in removed:
-        line = f"{escaped(document.document_key)}: {held[document.status]}, removal sent"
-        print_report(document, [line], is_json=options.json)
-    return Exit.OK if all(document.status is DocumentStatus.LIVE for document in removed) else Exit.NO
+    for key, status in removed.items():
+        held = "not in the index" if status == "unknown" else status
+        report = {"document_key": key, "status": status}
+        print_report(report, [f"{escaped(key)}: {held}, removal sent"], is_json=options.json)
+    return Exit.OK if set(removed.values()) == {"live"} else Exit.NO
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:
@@ -153,13 +148,12 @@ def _decide(deployment: Deployment, options: argparse.Namespace, family: str) ->
 def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["Target | Refused"]:
     """Yield the documents to be labelled, and the files that cannot be read."""
     from nearstream.workers.files.source import Refused
-    from nearstream.workers.operations.sending import Target
     from nearstream.workers.operations.signatures import sign_files
 
     for given in options.targets:
         if not Path(given).exists():
             try:
-                yield Target(options.collection, document_id(given))
+                yield options.collection, document_id(given), None
             except argparse.ArgumentTypeError as error:
                 yield Refused(given, str(error))
             continue
@@ -167,7 +161,7 @@ def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["T
             if isinstance(item, Refused):
                 yield item
             else:
-                yield Target(item.signature.collection, item.signature.id, item.signature)
+                yield item.signature.collection, item.signature.id, item.signature
 
 
 def _line(labelled: "Labelled", label: str) -> str:

@@ -87,13 +87,13 @@ def show(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _show_document(deployment: Deployment, options: argparse.Namespace) -> Exit:
-    from nearstream.workers.operations.inspection import DocumentStatus, inspect
+    from nearstream.workers.operations.inspection import inspect
 
     name = document_key(options.collection, options.names[0])
     inspected = asyncio.run(inspect(deployment, name, options.timeout, quiet=options.quiet))
     lines = document_lines(inspected, time.time_ns() // 1_000_000)
     print_report(document_report(inspected), lines, is_json=options.json)
-    return Exit.NO if inspected.status is DocumentStatus.UNKNOWN else Exit.OK
+    return Exit.NO if inspected.status == "unknown" else Exit.OK
 
 
 async def _show_members(deployment: Deployment, options: argparse.Namespace) -> Exit:
@@ -125,10 +125,9 @@ async def _all_members(index: "RedisIndex", family: FamilyFacts) -> AsyncGenerat
 
     after: int | None = 0
     while after is not None:
-        page = await members(index, family, after, _PAGE)
-        for member in page.members:
+        found, after = await members(index, family, after, _PAGE)
+        for member in found:
             yield member
-        after = page.next
 
 
 def document_report(inspected: "Inspected") -> dict[str, Any]:
@@ -154,12 +153,7 @@ def _state_report(state: "StateFacts") -> dict[str, Any]:
 
 
 def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
-    """Yield the status of a document, its current state, all its states and its buckets.
-
-    Args:
-        inspected: What is known of the document.
-        now_ms: Milliseconds since 1970, from which the time left is counted.
-    """
+    """Yield the status of a document, its current state, all its states and its buckets."""
     states = inspected.states
     yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(states, now_ms)}"
     if inspected.reason:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.workers.config.bounds import PATTERNS, RANGES
@@ -142,7 +141,7 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
             raise SettingsError(f"{variable}: no such setting{_meant(name)}")
         given[name] = _parsed(variable, text, type(known[name].default))
     if given.get("profile") == "mail":
-        given.setdefault("dead_letter_payload", Payload.HASH.value)
+        given.setdefault("dead_letter_payload", "hash")
         given.setdefault("scheme", "mail")
     settings = Settings(**given)
     _validate(settings)

@@ -1,7 +1,8 @@
 """Bearer tokens of our servers, and what those of the HTTP API may do."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from nearstream.schemas.documents.document import NAME_PATTERN, REFERENCES_MAX
 
@@ -13,14 +14,19 @@ _EVERY, _BARE, _AGAINST = "*", "bare", "against="
 
 @dataclass(frozen=True)
 class ApiToken:
-    """A token of the HTTP API."""
+    """A token of the HTTP API, and what a request with it may do."""
 
-    token: str  # the token
+    token: str = field(default="", repr=False)  # the token. Empty: none is needed
     collections: frozenset[str] = frozenset()  # The collections that it is for. Empty: all.
     rate: float = 0.0  # Most requests a second. 0: no limit.
     is_bare: bool = False  # it may only ask whether a signature is related to a document, and is answered yes or no
     # Other collections with which each of its questions is compared too, at most 4.
     against: frozenset[str] = frozenset()
+
+    def may_name(self, collection: str, against: Collection[str] = ()) -> bool:
+        """Return whether a request may name a collection, and others to compare with."""
+        may_see = self.collections | self.against
+        return not self.collections or (collection in self.collections and may_see.issuperset(against))
 
 
 def wrong_token(text: str) -> str:

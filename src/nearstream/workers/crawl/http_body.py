@@ -24,10 +24,6 @@ _LAST_CHUNK_BYTES = 16
 _CHUNK_LINE_BYTES = 1_100  # of the line before a chunk, with its extensions
 
 
-class EncodingError(Exception):
-    """A response is damaged, or encoded in no known way."""
-
-
 class Body(NamedTuple):
     """The content of a response."""
 
@@ -43,7 +39,7 @@ def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
     byte more than `max_bytes` is unpacked.
 
     Raises:
-        EncodingError: The body is damaged, or encoded in no known way.
+        OSError: The body is damaged, or encoded in no known way.
     """
     is_cut_off = False
     if "chunked" not in transfer.lower():
@@ -79,7 +75,7 @@ def _undone(body: bytes, name: str, max_bytes: int) -> Body:
         if each in _SHOWN or _is_likely(found, is_declared=each in declared):
             return found
     if is_binary(body):
-        raise EncodingError
+        raise OSError("the body is damaged, or encoded in no known way")
     return Body(body)
 
 

@@ -64,11 +64,7 @@ class Page(NamedTuple):
     surroundings: str = ""
 
 
-class ReadDocument(NamedTuple):
-    """A document with its text."""
-
-    unsigned: Unsigned  # the document
-    page: PageFacts = PageFacts()  # what else was read of the page that it was
+ReadDocument = tuple[Unsigned, PageFacts]  # a document with its text, and what else was read of the page that it was
 
 
 class PageReader:
@@ -122,7 +118,7 @@ class PageReader:
 
     def with_text(self, unsigned: Unsigned) -> Unsigned:
         """Return a document with its text, in place of the HTML that it may hold."""
-        return self.with_page(unsigned).unsigned
+        return self.with_page(unsigned)[0]
 
     def with_page(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> ReadDocument:
         """Return a document with its text and what else was read of it.
@@ -131,7 +127,7 @@ class PageReader:
         """
         document = unsigned.document
         if document.text is not None:
-            return ReadDocument(unsigned)
+            return unsigned, PageFacts()
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
         labels = _with_surroundings(document.labels, page.surroundings)
         complete = msgspec.structs.replace(
@@ -140,7 +136,7 @@ class PageReader:
         degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
         parts, payload = b"" if unsigned.degraded else page.parts, payload_of(document.raw) if document.raw else ""
         facts = PageFacts(parts, _declared(page.declared, document.url), payload)
-        return ReadDocument(unsigned._replace(document=complete, degraded=degraded), facts)
+        return unsigned._replace(document=complete, degraded=degraded), facts
 
     async def with_texts(self, batch: Sequence[Unsigned], until: float) -> list[ReadDocument]:
         """Return documents with their texts and parts, in order, while the event loop runs on.
@@ -149,7 +145,7 @@ class PageReader:
         before Kafka gives its partitions to another worker.
         """
         if all(unsigned.document.text is not None for unsigned in batch):
-            return [ReadDocument(unsigned) for unsigned in batch]
+            return [(unsigned, PageFacts()) for unsigned in batch]
         loop = asyncio.get_running_loop()
         tasks = [loop.run_in_executor(self._threads, self._with_page_until, unsigned, until) for unsigned in batch]
         return list(await asyncio.gather(*tasks))

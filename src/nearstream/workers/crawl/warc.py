@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urljoin
 
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, is_binary, media_type_of
-from nearstream.workers.crawl.http_body import Body, EncodingError, undo
+from nearstream.workers.crawl.http_body import Body, undo
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -48,10 +48,8 @@ class Broken(NamedTuple):
     reason: str  # what is wrong with it
 
 
-class PassedOver(NamedTuple):
-    """A record that holds no page to send."""
-
-    reason: str  # `revisit`, `no_response` (requests, metadata), `http_status`, `media_type`, `empty` or `too_large`
+# Why a record holds no page to send. Requests and metadata are `no_response`.
+PassedOver = Literal["revisit", "no_response", "http_status", "media_type", "empty", "too_large"]
 
 
 class _Buffer:
@@ -86,30 +84,27 @@ def split(pieces: Iterator[bytes]) -> Iterator[Record | Broken | PassedOver]:
             buffer.fill(1)
         if not buffer.data:
             return
-        offset = buffer.offset
         found = _next_record(buffer)
-        if isinstance(found, str):
-            yield Broken(offset, found)
+        yield found
+        if isinstance(found, Broken):
             _drop_to_next(buffer)
-        else:
-            yield found
 
 
-def _next_record(buffer: _Buffer) -> Record | PassedOver | str:
+def _next_record(buffer: _Buffer) -> Record | Broken | PassedOver:
     """Take the record from the start of the buffer, or leave a broken one there and return what is wrong with it."""
     found = _header(buffer)
-    if isinstance(found, str):
+    if isinstance(found, Broken):
         return found
     header, length, kind = found
     if length > RECORD_MAX_BYTES:
         _drop_to_next(buffer)  # the length may be wrong
-        return PassedOver("too_large")
+        return "too_large"
     whole = len(header) + length
     if not buffer.fill(whole):
-        return "the record is cut off"
+        return Broken(buffer.offset, "the record is cut off")
     buffer.fill(whole + len(END))
     if buffer.data[whole : whole + len(END)].strip(b"\r\n"):
-        return "another Content-Length than its block has"
+        return Broken(buffer.offset, "another Content-Length than its block has")
     usual = header.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     record = Record(buffer.offset, kind, usual + bytes(buffer.data[len(header) : whole]) + END)
     buffer.drop(whole)
@@ -130,18 +125,18 @@ def _drop_to_next(buffer: _Buffer) -> None:
     buffer.drop(found.end())
 
 
-def _header(buffer: _Buffer) -> tuple[bytes, int, bytes] | str:
+def _header(buffer: _Buffer) -> tuple[bytes, int, bytes] | Broken:
     """Return the header of a record, the length of its block and its type, or what is wrong with it."""
     end = None
     for size in (4_096, _HEADER_MAX_BYTES):
         buffer.fill(size)
         end = end or _HEADER_END.search(buffer.data, 0, size)
     if end is None or not _START.match(buffer.data):
-        return "expected the header of a WARC record"
+        return Broken(buffer.offset, "expected the header of a WARC record")
     header = bytes(buffer.data[: end.end()])
     length, kind = LENGTH.search(header), _TYPE.search(header)
     if length is None or kind is None:
-        return "expected Content-Length and WARC-Type"
+        return Broken(buffer.offset, "expected Content-Length and WARC-Type")
     return header, int(length[1]), kind[1].lower()
 
 
@@ -209,14 +204,14 @@ def read_warc(pieces: Iterator[bytes]) -> Iterator[WarcPage | Redirect | Broken 
 
 def _read(found: Record) -> WarcPage | Redirect | Broken | PassedOver:
     if found.kind not in _PAGE_KINDS and found.kind != b"revisit":
-        return PassedOver("no_response")
+        return "no_response"
     from fastwarc.warc import WarcRecord
 
     try:
         record = WarcRecord.from_bytes(_with_usual_ends(found.data))
         record.parse_http(auto_decode="none")
         return _revisited(record) if found.kind == b"revisit" else _page(found, record)
-    except (OSError, EncodingError):  # its message may quote the page
+    except OSError:  # its message may quote the page
         return Broken(found.offset, "its HTTP header or its encodings cannot be read")
 
 
@@ -237,7 +232,7 @@ def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
 
     The file does not store a page that was found again.
     """
-    return (_redirect(record) if record.is_http_parsed else None) or PassedOver("revisit")
+    return (_redirect(record) if record.is_http_parsed else None) or "revisit"
 
 
 def _redirect(record: "WarcRecord") -> Redirect | None:
@@ -257,20 +252,20 @@ def _page(found: Record, record: "WarcRecord") -> WarcPage | Redirect | Broken |
     if not url or record.record_date is None:
         return Broken(found.offset, "expected WARC-Target-URI and WARC-Date")
     if url.startswith("metadata:"):  # what a crawler says of itself
-        return PassedOver("no_response")
+        return "no_response"
     if found.kind == b"response" and url.startswith(("http:", "https:")) and not record.is_http_parsed:
         return Broken(found.offset, "expected an HTTP response")
     if record.is_http_parsed and record.http_headers.status_code != 200:
-        return _redirect(record) or PassedOver("http_status")
+        return _redirect(record) or "http_status"
     headers = record.http_headers if record.is_http_parsed else record.headers
     content_type, body = headers.get("Content-Type") or "", _body(record)
     media_type = media_type_of(content_type, body.content)
     if len(body.content) > PAGE_MAX_BYTES:
-        return PassedOver("too_large")
+        return "too_large"
     if media_type not in PAGE_TYPES or is_binary(body.content):
-        return PassedOver("media_type")
+        return "media_type"
     if not body.content:
-        return PassedOver("empty")
+        return "empty"
     is_cut_off = body.is_cut_off or any(record.headers.get(name) is not None for name in _OF_A_PART)
     page = WarcPage(found.offset, url, record.record_date, content_type or media_type, body.content, is_cut_off)
     return page._replace(payload=_payload(record))

@@ -151,11 +151,7 @@ def _decompressor(stored: _Stored, packing: str) -> gzip.GzipFile | zstd.ZstdFil
 
 
 def _dictionary(stored: _Stored) -> zstd.ZstdDict | None:
-    """Take the dictionary that a file begins with (https://iipc.github.io/warc-specifications/specifications/warc-zstd).
-
-    Raises:
-        UnreadableFileError: It is damaged or too large, or the file needs one that it does not hold.
-    """
+    """Take the dictionary that a file begins with (https://iipc.github.io/warc-specifications/specifications/warc-zstd)."""
     found = None
     if stored.start == _ZSTD_DICTIONARY:
         stored.read(START_BYTES)

@@ -1,8 +1,8 @@
 """Recognise by name and content what a file holds."""
 
 import re
-from enum import Enum, auto
 from pathlib import PurePath
+from typing import Literal
 
 import msgspec
 
@@ -26,17 +26,9 @@ _UNUSUAL = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _UNREADABLE_MAX_RATIO = 0.1
 
 
-class Kind(Enum):
-    """How documents are found in a file."""
-
-    TEXT = auto()
-    JSON_LINES = auto()
-    JSON_ARRAY = auto()
-    JSON_OBJECTS = auto()  # usually one, over several lines
-    HTML = auto()  # one web page
-    MAIL = auto()  # one message
-    MBOX = auto()
-    WARC = auto()  # what a crawler has stored
+# How documents are found in a file. `html` is one web page, `mail` one message, `warc` what a crawler has stored, and
+# `json_objects` are usually one, over several lines.
+Kind = Literal["text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc"]
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -59,14 +51,14 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     start = head.lstrip()
     is_lines = is_pipe or suffix in _LINE_SUFFIXES
     if not is_lines and suffix != ".json" and not _looks_like_documents(head):
-        return Kind.TEXT
+        return "text"
     if not start.startswith((b"{", b"[")) or b"\0" in start[:2]:
         _refuse_binary(head)
         if not is_lines:
             raise UnreadableFileError("expected a JSON object or array, as the name says")
     if start.startswith(b"["):
-        return Kind.JSON_ARRAY
-    return Kind.JSON_LINES if is_lines or _has_lines(start) else Kind.JSON_OBJECTS
+        return "json_array"
+    return "json_lines" if is_lines or _has_lines(start) else "json_objects"
 
 
 def refuse_no_text(content: bytes) -> None:
@@ -115,19 +107,19 @@ def _refuse_unread(suffix: str, head: bytes) -> None:
 def _crawl() -> Kind:
     if not warc.is_available():
         raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
-    return Kind.WARC
+    return "warc"
 
 
 def _page(suffix: str) -> Kind:
     if suffix in (*_LINE_SUFFIXES, ".json"):
         raise UnreadableFileError("HTML, but JSON is expected, as the name says")
-    return Kind.HTML
+    return "html"
 
 
 def _kind_of_mail(name: str, suffix: str, head: bytes) -> Kind | None:
     if MBOX_START.match(head) or suffix == ".mbox":
-        return Kind.MBOX
-    return Kind.MAIL if suffix in (".eml", ".emlx") or is_in_maildir(name) or _is_mail(head) else None
+        return "mbox"
+    return "mail" if suffix in (".eml", ".emlx") or is_in_maildir(name) or _is_mail(head) else None
 
 
 def _is_mail(head: bytes) -> bool:

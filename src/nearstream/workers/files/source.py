@@ -60,16 +60,6 @@ class Refused(NamedTuple):
     reason: str  # why it cannot be read, and what to do
 
 
-class _Found(NamedTuple):
-    """One document of a file, with the record fields that depend on the file."""
-
-    source: str
-    value: bytes
-    headers: Headers
-    key: bytes | None = None
-    degraded: tuple[str, ...] = ()
-
-
 def read(
     paths: Iterable[str],
     key: HashKey | None = None,
@@ -97,17 +87,21 @@ def read(
             try:
                 for found in _documents(path, mail, passed_over):
                     number += 1
-                    yield found if isinstance(found, Refused) else _item(found, next(offsets))
+                    if isinstance(found, Item):
+                        yield found._replace(record=found.record._replace(offset=next(offsets)))
+                    else:
+                        yield found
             except (UnreadableFileError, OSError) as error:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error)
                 before = f" (found before that: {number} document{'s' * (number > 1)})"
                 yield Refused(_name(path), reason + before * bool(number))
 
 
-def _item(found: _Found, offset: int) -> Item:
-    now_ms = time.time_ns() // 1_000_000
-    record = ConsumerRecord(INPUT, 0, offset, now_ms, found.key, found.value, found.headers)
-    return Item(found.source, record, found.degraded)
+def _item(
+    source: str, value: bytes, headers: Headers, key: bytes | None = None, degraded: tuple[str, ...] = ()
+) -> Item:
+    """Return one document of a file, whose record has no offset yet."""
+    return Item(source, ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, key, value, headers), degraded)
 
 
 def count_lines(paths: Iterable[str]) -> int:
@@ -132,11 +126,11 @@ def _count(path: str) -> int | None:
         with _open(path) as stream:
             is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
             kind, content = _recognised(path, stream)
-            if kind in (Kind.TEXT, Kind.HTML, Kind.MAIL):
+            if kind in ("text", "html", "mail"):
                 return 1
-            if kind is Kind.MBOX and not is_packed:
+            if kind == "mbox" and not is_packed:
                 return sum(1 for _ in split_mbox(content))
-            return None if is_packed or kind is not Kind.JSON_LINES else sum(1 for _ in split_lines(content))
+            return None if is_packed or kind != "json_lines" else sum(1 for _ in split_lines(content))
     except (UnreadableFileError, OSError):
         return 1  # which is refused when it is read
 
@@ -159,51 +153,51 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         yield from (str(error.filename) for error in errors)
 
 
-def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator[Item | Refused]:
     name = _name(path)
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
-        if kind is Kind.TEXT:
+        if kind == "text":
             yield _text(path, content)
-        elif kind is Kind.HTML:
+        elif kind == "html":
             yield _page(path, content)
-        elif kind is Kind.MAIL:
+        elif kind == "mail":
             value, headers, degraded = mail(whole_message(content), _time_of_change(path))
-            yield _Found(name, value, headers, degraded=degraded)
-        elif kind is Kind.WARC:
+            yield _item(name, value, headers, degraded=degraded)
+        elif kind == "warc":
             yield from _warc(name, content, passed_over)
-        elif kind is Kind.MBOX:
+        elif kind == "mbox":
             yield from _mbox(path, content, mail)
-        elif kind is Kind.JSON_LINES:
-            yield from (_Found(f"{name}:{line}", value, []) for line, value in split_lines(content))
+        elif kind == "json_lines":
+            yield from (_item(f"{name}:{line}", value, []) for line, value in split_lines(content))
         else:
             for number, (line, value) in enumerate(split_values(content), 1):
-                is_whole = kind is Kind.JSON_OBJECTS and number == 1
+                is_whole = kind == "json_objects" and number == 1
                 source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
-                yield _Found(source, value, [], os.fsencode(path) if is_whole else None)
+                yield _item(source, value, [], os.fsencode(path) if is_whole else None)
 
 
-def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[_Found | Refused]:
+def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[Item | Refused]:
     number, received_at = 0, _time_of_change(path)
     for number, (line, raw) in enumerate(split_mbox(content), 1):
         source = f"{_name(path)}:{line} (message {number})"
         try:
             value, headers, degraded = mail(raw, received_at)
-            yield _Found(source, value, headers, degraded=degraded)
+            yield _item(source, value, headers, degraded=degraded)
         except UnreadableFileError as error:
             yield Refused(source, str(error))
     if not number:
         raise UnreadableFileError("expected an mbox, as the name says: no line begins a message (`From ` and a date)")
 
 
-def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[_Found | Refused]:
+def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Iterator[Item | Refused]:
     for found in read_documents(content, passed_over):
         if isinstance(found, Broken):
             yield Refused(f"{name} (record at byte {found.offset})", found.reason)
         else:
             offset, value, headers = found
             source = f"{name} (record at byte {offset})"
-            yield _Found(source, value, headers)
+            yield _item(source, value, headers)
 
 
 def _open(path: str) -> BufferedReader:
@@ -224,21 +218,21 @@ def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes
     return kind_of(path, head, is_pipe=is_pipe), content
 
 
-def _text(path: str, content: Iterator[bytes]) -> _Found:
+def _text(path: str, content: Iterator[bytes]) -> Item:
     value = _whole(content)
     refuse_no_text(value)
     return _of_file(path, value, b"text/plain")
 
 
-def _page(path: str, content: Iterator[bytes]) -> _Found:
+def _page(path: str, content: Iterator[bytes]) -> Item:
     value = _whole(content)
     if path != STDIN:
         return _of_file(path, value, b"text/html")
     observed_at = _time_of_change(path).isoformat().encode()
-    return _Found(_name(path), value, [("content-type", b"text/html"), ("nearstream-observed-at", observed_at)])
+    return _item(_name(path), value, [("content-type", b"text/html"), ("nearstream-observed-at", observed_at)])
 
 
-def _of_file(path: str, value: bytes, content_type: bytes) -> _Found:
+def _of_file(path: str, value: bytes, content_type: bytes) -> Item:
     """Return the only document of a file, with its path as id."""
     _require_id(path)
     headers: Headers = [
@@ -246,7 +240,7 @@ def _of_file(path: str, value: bytes, content_type: bytes) -> _Found:
         ("nearstream-id", os.fsencode(path)),
         ("nearstream-observed-at", _time_of_change(path).isoformat().encode()),
     ]
-    return _Found(path, value, headers)
+    return _item(path, value, headers)
 
 
 def _whole(content: Iterator[bytes]) -> bytes:

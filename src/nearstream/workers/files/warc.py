@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from nearstream.schemas.documents.record import PAGE_PAYLOAD_HEADER, Headers
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.workers.crawl.warc import Broken, PassedOver, Redirect, Redirects, WarcPage, read_warc
+from nearstream.workers.crawl.warc import Broken, Redirect, Redirects, WarcPage, read_warc
 from nearstream.workers.files.content import UnreadableFileError
 
 # The byte of the unpacked file at which the record of a page begins, the page, and the fields of its document.
@@ -26,7 +26,7 @@ def read_documents(content: Iterator[bytes], passed_over: Counter[str]) -> Itera
         elif isinstance(found, Broken):
             yield found
         else:
-            passed_over[found.reason if isinstance(found, PassedOver) else "redirect"] += 1
+            passed_over["redirect" if isinstance(found, Redirect) else found] += 1
             if isinstance(found, Redirect):
                 redirects.add(found.url, found.location)
     if failures:

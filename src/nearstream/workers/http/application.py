@@ -17,14 +17,13 @@ from aiohttp.typedefs import Handler, Middleware
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.config.tokens import parse_tokens
+from nearstream.workers.config.tokens import ApiToken, parse_tokens
 from nearstream.workers.http.openapi import OPEN_PATHS, ROUTES
 from nearstream.workers.http.requests import (
     ACCESS,
     BODIES,
     HEADER_BYTES,
     HEADERS,
-    Access,
     Gate,
     RefusedError,
     give_back_body,
@@ -167,11 +166,7 @@ def add_handlers(app: web.Application, handlers: Mapping[str, Handler], expect: 
 
 @asynccontextmanager
 async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
-    """Answer requests in the block, and yield the address. Requests in work are answered at the end.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Answer requests in the block, and yield the address. Requests in work are answered at the end."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
@@ -236,7 +231,7 @@ async def _own_names(request: web.Request, handler: Handler) -> web.StreamRespon
     """Refuse requests under the name of another site."""
     if is_foreign_name(request.headers.get("Host")):
         raise RefusedError(403, "foreign_name", FOREIGN_NAME)
-    request[ACCESS] = Access()
+    request[ACCESS] = ApiToken()
     return await handler(request)
 
 

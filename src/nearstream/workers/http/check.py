@@ -22,18 +22,19 @@ from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.learning import UNCONFIRMED, Learner
 from nearstream.workers.http.requests import (
     MAIL_TYPE,
     SIGNATURE_TYPE,
-    Access,
     RefusedError,
     read_document,
     read_mail,
     read_page,
     read_signature,
+    require,
     type_of,
 )
 from nearstream.workers.http.work import RareLog, Turns, in_thread
@@ -85,7 +86,7 @@ class Checker:
     async def check(
         self,
         record: ConsumerRecord,
-        access: Access,
+        access: ApiToken,
         learner: Learner | None,
         in_use: Callable[[Learning], None],
     ) -> CheckAnswer:
@@ -151,7 +152,7 @@ class Checker:
         future.set_result(record)
         return future
 
-    async def _check(self, reading: asyncio.Future[Source], access: Access) -> CheckAnswer:
+    async def _check(self, reading: asyncio.Future[Source], access: ApiToken) -> CheckAnswer:
         source = await reading
         if isinstance(source, ConsumerRecord) and type_of(source) in HTML_TYPES:
             source = await in_thread(self.readers, read_page, source, self.deployment.document_limits, self.pages)
@@ -160,7 +161,7 @@ class Checker:
         async with self.turns.turn():
             return await self._looked_up(source, access)
 
-    async def _looked_up(self, source: Source, access: Access) -> CheckAnswer:
+    async def _looked_up(self, source: Source, access: ApiToken) -> CheckAnswer:
         asked, text = await self._computed(_bytes_of(source), self._newcomers, source, access)
         if not asked:
             return CheckAnswer(
@@ -211,7 +212,7 @@ class Checker:
             return compute(*arguments)
         return await in_thread(self.cpu, compute, *arguments)
 
-    def _newcomers(self, source: Source, access: Access) -> tuple[list[Newcomer], str]:
+    def _newcomers(self, source: Source, access: ApiToken) -> tuple[list[Newcomer], str]:
         """Read and sign a document, and return none if it has no words."""
         signature, text = self._signature(source, access)
         if not signature.n_bytes:
@@ -219,21 +220,25 @@ class Checker:
         made = self.deployment
         return newcomers(signature, made.scheme, made.key, made.thresholds, access.against), text
 
-    def _signature(self, source: Source, access: Access) -> tuple[Signature, str]:
+    def _signature(self, source: Source, access: ApiToken) -> tuple[Signature, str]:
         if isinstance(source, ConsumerRecord) and type_of(source) == SIGNATURE_TYPE:
             signature = read_signature(source, self.deployment.scheme)
-            access.require(signature.collection, signature.against)
+            require(access, signature.collection, signature.against)
             return signature, ""
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
-        access.require(document.document.collection, document.document.against)
+        require(access, document.document.collection, document.document.against)
         return self.signer.sign(*document), document.document.text or ""
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)
 
     def _learning(
-        self, learner: Learner | None, reading: asyncio.Future[Source], access: Access, check: asyncio.Task[CheckAnswer]
+        self,
+        learner: Learner | None,
+        reading: asyncio.Future[Source],
+        access: ApiToken,
+        check: asyncio.Task[CheckAnswer],
     ) -> Learning | None:
         """Learn a document after its check if that was asked for and not too many are being learned.
 

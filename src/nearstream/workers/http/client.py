@@ -23,10 +23,6 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
-class NoAnswerError(Exception):
-    """The API gave no answer, or refused the question. The message is one line that says why."""
-
-
 @dataclass
 class ApiClient:
     """Asks the API, and logs when it begins to fail and when it answers again."""
@@ -55,7 +51,7 @@ class ApiClient:
         )
         try:
             answer = await self._ask(kind, sending)
-        except NoAnswerError as error:
+        except ConnectionError as error:
             if not self.failing:
                 log.warning("no answer from %s, %s: %s", self.url, self.without, error)
             self.failing = True
@@ -68,21 +64,22 @@ class ApiClient:
     async def _ask(
         self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse]
     ) -> Answer | None:
+        """Return an answer, or raise ConnectionError with a message that says in one line why there is none."""
         try:
             async with asyncio.timeout(self.seconds), sending as response:
                 status, body = response.status, await _read(response)
         except TimeoutError:
-            raise NoAnswerError(f"none within {self.seconds:g} s") from None
+            raise ConnectionError(f"none within {self.seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
-            raise NoAnswerError(str(error) or type(error).__name__) from None
+            raise ConnectionError(str(error) or type(error).__name__) from None
         if status == 400 or status == 413:
             return None  # The API works, but cannot answer this question.
         if status != 200:
-            raise NoAnswerError(f"status {status}")
+            raise ConnectionError(f"status {status}")
         try:
             return msgspec.json.decode(body, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise NoAnswerError("what came is no answer") from None
+            raise ConnectionError("what came is no answer") from None
 
 
 @asynccontextmanager
@@ -142,5 +139,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for piece in response.content.iter_any():
         body += piece
         if len(body) > _ANSWER_MAX_BYTES:
-            raise NoAnswerError(f"expected at most {_ANSWER_MAX_BYTES} bytes")
+            raise ConnectionError(f"expected at most {_ANSWER_MAX_BYTES} bytes")
     return bytes(body)

@@ -18,7 +18,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_json, encode_json
-from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage, read_dead_letter
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, VERDICTS
 from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
 from nearstream.streams.ingest.parse import Removal
@@ -220,7 +220,7 @@ class Replay:
             self._alert(await self._alerting.decide([verdict]))
 
     async def _refuse(self, record: ConsumerRecord, error: InvalidMessageError) -> None:
-        sent = self._letters.write(DeadLetter(record, Stage.SIGN, error.reason, error.detail))
+        sent = self._letters.write(DeadLetter(record, "sign", error.reason, error.detail))
         written = record._replace(topic=sent.topic, key=sent.key, value=sent.value, headers=sent.headers)
         letter = read_dead_letter(written)
         if letter is not None:

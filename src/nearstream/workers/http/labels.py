@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from nearstream.schemas.checks.check import (
     MEMBERS_MAX,
@@ -33,6 +33,7 @@ from nearstream.workers.http.requests import (
     named,
     not_looked_up,
     read_body,
+    require,
     require_own_site,
     unconfirmed,
 )
@@ -46,91 +47,66 @@ from nearstream.workers.redis.reading.members import addresses, members, spellin
 _LOOK_SECONDS = 2.0
 _LABEL_BYTES = 4096 + LINE_MAX_BYTES
 
-Answer = TypeVar("Answer")
+Unknown = Callable[[str, str], Awaitable[web.Response | None]]  # takes a collection and an id
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class MemberReader:
-    """Reads who belongs to a family."""
-
-    index: RedisIndex  # the index
-    guards: LabelGuards  # labels that are suspended
-    rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why Redis refuses to be read
-
-    async def members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
-        """Return members of the family of a document, None without the document.
-
-        They follow that with the ordinal `after`, of which at most `limit` are read.
-        """
-        return await self._within_time(self._members(collection, name, after, limit))
-
-    async def known(self, collection: str, name: str) -> list[str]:
-        """Return the spellings of an id that the index has."""
-        return await self._within_time(self._known(collection, name))
-
-    async def _members(self, collection: str, name: str, after: int, limit: int) -> FamilyMembers | None:
-        family = await stored_family(self.index, document_key(collection, name))
-        if family is None:
-            return None
-        page = await members(self.index, family, after, limit)
-        senders, recipients = await addresses(self.index, family)
-        labels = await labels_of(self.index, family)
-        guard = await self.guards.read(collection, family.family_id) if labels else None
-        return FamilyMembers(
-            family=family.family_id,
-            size=family.size,
-            first_seen=from_milliseconds(family.first_seen_ms),
-            members=tuple(
-                FamilyMember(id=each.id, version=each.version, observed_at=from_milliseconds(each.observed_at_ms))
-                for each in page.members
-            ),
-            next=page.next,
-            labels=tuple(
-                FamilyLabel(id=name, label=kind, weight=given.weight, since=from_milliseconds(given.given_ms))
-                for name, given in labels
-                if (kind := given.label) is not None
-            ),
-            label_state=guard.state if guard else "",
-            senders=tuple(senders),
-            recipients=tuple(recipients),
-        )
-
-    async def _known(self, collection: str, name: str) -> list[str]:
-        return [each for each in spellings(name) if await current_state(self.index, document_key(collection, each))]
-
-    async def _within_time(self, answering: Coroutine[None, None, Answer]) -> Answer:
-        try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                return await answering
-        except (IndexUnavailableError, IndexLostError, TimeoutError) as error:
-            raise not_looked_up() from error
-        except SettingsError as error:
-            self.rare_log.warning(f"the index refuses to be read: {error}")
-            raise not_looked_up() from error
+@asynccontextmanager
+async def _in_time(rare_log: RareLog) -> AsyncIterator[None]:
+    """Refuse a request about which the index does not answer in time, or refuses to be read."""
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            yield
+    except (IndexUnavailableError, IndexLostError, TimeoutError) as error:
+        raise not_looked_up() from error
+    except SettingsError as error:
+        rare_log.warning(f"the index refuses to be read: {error}")
+        raise not_looked_up() from error
 
 
-def add_label_routes(app: web.Application, scheme: Scheme, learner: Learner, reader: MemberReader) -> None:
+def add_label_routes(
+    app: web.Application, scheme: Scheme, learner: Learner, index: RedisIndex, guards: LabelGuards
+) -> None:
     """Let labels be taken, and questions about families answered."""
-    handlers = {
-        "label": partial(_label, scheme, learner, reader),
+    looking = partial(_in_time, RareLog(log))
+
+    async def unknown(collection: str, name: str) -> web.Response | None:
+        """Return a refusal if the index does not have a document."""
+        async with looking():
+            keys = {each: document_key(collection, each) for each in spellings(name)}
+            known = [each for each, key in keys.items() if await current_state(index, key)]
+        if known[:1] == [name]:
+            return None
+        detail = "expected the id of a document in the index, or `expected`: true for one that will come"
+        return json_response(UnknownDocument(error="unknown_document", detail=detail, known=tuple(known)), 409)
+
+    async def answer_members(request: web.Request) -> web.Response:
+        asked = _members_asked(request)
+        async with looking():
+            found = await _members(index, guards, asked)
+        if found is None:
+            raise RefusedError(404, "unknown_document", "expected the id of a document in the index")
+        return json_response(found)
+
+    handlers: dict[str, Handler] = {
+        "label": partial(_label, scheme, learner, unknown),
         "unlabel": partial(_unlabel, learner),
-        "members": partial(_members, reader),
+        "members": answer_members,
     }
     add_handlers(app, handlers)
 
 
-async def _label(scheme: Scheme, learner: Learner, reader: MemberReader, request: web.Request) -> web.Response:
+async def _label(scheme: Scheme, learner: Learner, find_unknown: Unknown, request: web.Request) -> web.Response:
     require_own_site(request)
     said = decode_label_request(await read_body(request, _LABEL_BYTES))
     signature = said.signature
     collection = signature.collection if signature else said.collection
-    request[ACCESS].require(collection, signature.against if signature else ())
+    require(request[ACCESS], collection, signature.against if signature else ())
     label = Label(label=said.label, weight=said.weight)
     if signature is None:
         name = said.id or ""
-        unknown = None if said.expected else await _unknown(reader, said.collection, name)
+        unknown = None if said.expected else await find_unknown(said.collection, name)
         return unknown or await _labelled(learner, document_key(said.collection, name), label)
     wrong = why_not_sent(signature, scheme)
     if wrong:
@@ -139,15 +115,6 @@ async def _label(scheme: Scheme, learner: Learner, reader: MemberReader, request
     if reason:
         raise unconfirmed(reason)
     return await _labelled(learner, signature.document_key, label)
-
-
-async def _unknown(reader: MemberReader, collection: str, name: str) -> web.Response | None:
-    """Return a refusal if the index does not have a document."""
-    known = await reader.known(collection, name)
-    if known[:1] == [name]:
-        return None
-    detail = "expected the id of a document in the index, or `expected`: true for one that will come"
-    return json_response(UnknownDocument(error="unknown_document", detail=detail, known=tuple(known)), 409)
 
 
 async def _unlabel(learner: Learner, request: web.Request) -> web.Response:
@@ -162,7 +129,38 @@ async def _labelled(learner: Learner, key: str, label: Label | None) -> web.Resp
     return json_response(Labelled(accepted=True), 202)
 
 
-async def _members(reader: MemberReader, request: web.Request) -> web.Response:
+async def _members(index: RedisIndex, guards: LabelGuards, asked: tuple[str, str, int, int]) -> FamilyMembers | None:
+    """Return members of the family of a document, None without the document."""
+    collection, name, after, limit = asked
+    family = await stored_family(index, document_key(collection, name))
+    if family is None:
+        return None
+    found, following = await members(index, family, after, limit)
+    senders, recipients = await addresses(index, family)
+    labels = await labels_of(index, family)
+    guard = await guards.read(collection, family.family_id) if labels else None
+    return FamilyMembers(
+        family=family.family_id,
+        size=family.size,
+        first_seen=from_milliseconds(family.first_seen_ms),
+        members=tuple(
+            FamilyMember(id=each.id, version=each.version, observed_at=from_milliseconds(each.observed_at_ms))
+            for each in found
+        ),
+        next=following,
+        labels=tuple(
+            FamilyLabel(id=name, label=kind, weight=given.weight, since=from_milliseconds(given.given_ms))
+            for name, given in labels
+            if (kind := given.label) is not None
+        ),
+        label_state=guard.state if guard else "",
+        senders=tuple(senders),
+        recipients=tuple(recipients),
+    )
+
+
+def _members_asked(request: web.Request) -> tuple[str, str, int, int]:
+    """Return collection and id of a document, the ordinal behind which members are asked for, and their number."""
     given = request.query
     after, limit = (given.get(name, usual) for name, usual in (("after", "0"), ("limit", "100")))
     is_whole = _is_whole(after, 2**32) and _is_whole(limit, MEMBERS_MAX) and int(limit)
@@ -170,10 +168,7 @@ async def _members(reader: MemberReader, request: web.Request) -> web.Response:
         expected = f"expected after=0 or more, limit=1 to {MEMBERS_MAX}, and perhaps collection="
         raise RefusedError(400, "bad_request", expected)
     collection = named(request, collection=given.get("collection", DEFAULT_COLLECTION))
-    found = await reader.members(collection, request.match_info["id"], int(after), int(limit))
-    if found is None:
-        raise RefusedError(404, "unknown_document", "expected the id of a document in the index")
-    return json_response(found)
+    return collection, request.match_info["id"], int(after), int(limit)
 
 
 def _is_whole(text: str, most: int) -> bool:

@@ -20,8 +20,9 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.files.mail import mail_record
-from nearstream.workers.http.requests import Access
+from nearstream.workers.http.requests import require
 from nearstream.workers.http.work import RareLog, in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import KeptSender, kept_sender
@@ -104,13 +105,8 @@ class Learner:
     cpu: Executor  # a thread for reading a document once more
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why Kafka refuses records
 
-    async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: Access) -> LearnReason:
-        """Send a document, or one of a whole mail, and return why Kafka has not confirmed it, or an empty text.
-
-        Raises:
-            InvalidMessageError: The question holds no document.
-            RefusedError: It names another collection than allowed.
-        """
+    async def learn(self, reading: asyncio.Future[ConsumerRecord | Unsigned], access: ApiToken) -> LearnReason:
+        """Send a document, or one of a whole mail, and return why Kafka has not confirmed it, or an empty text."""
         source = await asyncio.shield(reading)
         record = await in_thread(self.cpu, self._record, source, access)
         return await self._sent(record, _LEARN_SECONDS)
@@ -132,16 +128,16 @@ class Learner:
         """Send the signature of a document. Return the reason if Kafka has not confirmed it."""
         return await self._sent(signature_record(self.signatures, signature), _CONFIRM_SECONDS)
 
-    def _record(self, source: ConsumerRecord | Unsigned, access: Access) -> ProducerRecord:
+    def _record(self, source: ConsumerRecord | Unsigned, access: ApiToken) -> ProducerRecord:
         if isinstance(source, Unsigned):
-            access.require(source.document.collection, source.document.against)
+            require(access, source.document.collection, source.document.against)
             value, headers, _ = mail_record(source.document, source.degraded)
             return ProducerRecord(self.topic, (source.document.id or "").encode(), value, headers)
         parsed = parse_record(source, self.limits)
         if isinstance(parsed, Removal):
-            access.require(parsed.collection)
+            require(access, parsed.collection)
         else:
-            access.require(parsed.document.collection, parsed.document.against)
+            require(access, parsed.document.collection, parsed.document.against)
         return ProducerRecord(self.topic, record_key(parsed), source.value, source.headers)
 
     async def _sent(self, record: ProducerRecord, seconds: float) -> LearnReason:

@@ -17,16 +17,17 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveState
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import Stored, document_of, pair_of
 from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.http.requests import (
     ACCESS,
     SECURITY_HEADERS,
-    Access,
     RefusedError,
     json_response,
     not_looked_up,
+    require,
 )
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 
@@ -80,11 +81,11 @@ def page_files() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES}
 
 
-def collections_of(access: Access, asked: str) -> frozenset[str]:
+def collections_of(access: ApiToken, asked: str) -> frozenset[str]:
     """Return the collections that a reader gets: the one that it names, else all that it may name. Empty: all."""
     if not asked:
         return access.collections
-    access.require(asked)
+    require(access, asked)
     return frozenset((asked,))
 
 
@@ -95,7 +96,7 @@ async def _state(feed: Feed, request: web.Request) -> web.Response:
     return json_response(_visible(feed.state(asked), access))
 
 
-def _visible(state: LiveState, access: Access) -> LiveState:
+def _visible(state: LiveState, access: ApiToken) -> LiveState:
     """Return a state without what belongs to no collection of the token."""
     if not access.collections:
         return state
@@ -149,7 +150,7 @@ async def _from_index(
 ) -> list[_Found]:
     """Return what the index answers about a collection that the request may name."""
     try:
-        request[ACCESS].require(collection)
+        require(request[ACCESS], collection)
         async with asyncio.timeout(_LOOK_UP_SECONDS):
             return [await question for question in questions]
     except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:

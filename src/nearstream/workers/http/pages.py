@@ -21,7 +21,7 @@ from nearstream.streams.ingest.lineage import host_of
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
-from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response
+from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response, require
 from nearstream.workers.monitoring.metrics import SKIPS
 from nearstream.workers.redis.kept.decisions import DecisionStore
 
@@ -121,7 +121,7 @@ def _page_asked(request: web.Request, others: frozenset[str]) -> Document:
         raise RefusedError(400, "bad_request", "expected url=, and perhaps collection=, each percent-encoded")
     named = {name: given[name] for name in ("url", "collection") if name in given}
     asked = decode_document(msgspec.json.encode(named))
-    request[ACCESS].require(asked.collection)
+    require(request[ACCESS], asked.collection)
     return asked
 
 

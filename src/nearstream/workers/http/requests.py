@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -153,65 +152,45 @@ class RefusedError(Exception):
         return response
 
 
-@dataclass(frozen=True)
-class Access:
-    """What a request may do."""
-
-    collections: frozenset[str] = frozenset()  # The collections that it may name. Empty: all.
-    is_bare: bool = False  # it may only ask whether a signature is related to a document
-    against: frozenset[str] = frozenset()  # other collections with which each of its questions is compared too
-
-    def require(self, collection: str, against: Collection[str] = ()) -> None:
-        """Refuse a request that may not name a collection, or others to compare with."""
-        may_see = self.collections | self.against
-        if self.collections and not (collection in self.collections and may_see.issuperset(against)):
-            raise RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
-
-
-@dataclass
-class _Meter:
-    """Requests that a token may make now, by its rate."""
-
-    token: ApiToken
-    left: float
-    at: float
-
-    def may_ask(self, now: float) -> bool:
-        """Count a request, unless there were too many."""
-        if not self.token.rate:
-            return True
-        most = max(1.0, _BURST_SECONDS * self.token.rate)
-        self.left, self.at = min(most, self.left + (now - self.at) * self.token.rate), now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
+def require(access: ApiToken, collection: str, against: Collection[str] = ()) -> None:
+    """Refuse a request that may not name a collection, or others to compare with."""
+    if not access.may_name(collection, against):
+        raise RefusedError(403, "collection_forbidden", "expected a collection that the token is for")
 
 
 class Gate:
     """Knows the tokens, and counts the requests of each."""
 
     def __init__(self, tokens: Sequence[ApiToken]) -> None:
-        """Take the tokens. Without any, everybody may ask everything."""
-        self._meters = [_Meter(token, float("inf"), 0.0) for token in tokens]
+        """Take the tokens."""
+        # How many requests each token may make now, and when that was so.
+        self._meters = {token: (float("inf"), 0.0) for token in tokens}
 
-    def access(self, authorization: str, now: float) -> tuple[Access | None, bool]:
-        """Return what a request may do, None without a token, and whether it comes too early.
+    def access(self, authorization: str, now: float) -> tuple[ApiToken | None, bool]:
+        """Return the token of a request, None without one, and whether it comes too early.
 
         The time is that of a clock that only goes forward.
         """
-        if not self._meters:
-            return Access(), False
         given = authorization.encode("utf-8", "surrogateescape")
         # All tokens are compared, so that the time of the answer does not tell which one fits.
-        fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.token.encode())]
+        fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.encode())]
         if not fitting:
             return None, False
-        (meter,) = fitting
-        return Access(meter.token.collections, meter.token.is_bare, meter.token.against), not meter.may_ask(now)
+        (token,) = fitting
+        return token, not self._may_ask(token, now)
+
+    def _may_ask(self, token: ApiToken, now: float) -> bool:
+        """Count a request, unless there were too many."""
+        if not token.rate:
+            return True
+        left, at = self._meters[token]
+        left = min(max(1.0, _BURST_SECONDS * token.rate), left + (now - at) * token.rate)
+        may_ask = left >= 1
+        self._meters[token] = left - may_ask, now
+        return may_ask
 
 
-ACCESS = web.RequestKey("access", Access)  # where the middleware puts what a request may do
+ACCESS = web.RequestKey("access", ApiToken)  # where the middleware puts what a request may do
 
 
 def is_bare_question(request: web.Request) -> bool:
@@ -331,7 +310,7 @@ def require_all(request: web.Request) -> None:
 def named(request: web.Request, **others: str) -> str:
     """Return the collection that a request names in its path, or in these other fields, if its token is for it."""
     given = decode_document(msgspec.json.encode({**request.match_info, **others}))
-    request[ACCESS].require(given.collection)
+    require(request[ACCESS], given.collection)
     return given.collection
 
 

@@ -20,7 +20,7 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import Checker
-from nearstream.workers.http.labels import MemberReader, add_label_routes
+from nearstream.workers.http.labels import add_label_routes
 from nearstream.workers.http.learning import Learner, Outbox, connected
 from nearstream.workers.http.live.details import Stored
 from nearstream.workers.http.live.families import family_in_index
@@ -131,7 +131,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
         )
         add_routes(app, checker, learner)
         add_page_routes(app, Pages(DecisionStore(index.asking, settings.namespace), settings.api_seconds))
-        add_label_routes(app, deployment.scheme, learner, MemberReader(index, guards))
+        add_label_routes(app, deployment.scheme, learner, index, guards)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
         say = partial(say_in_kafka, outbox, deployment.topic(SILENCES))
         add_operator_routes(app, feed, deployment, say, partial(replay_reason, deployment))

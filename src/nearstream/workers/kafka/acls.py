@@ -80,11 +80,7 @@ async def missing(settings: Settings, role: str, wait_seconds: float) -> list[Pe
 
 
 async def require(settings: Settings, role: str, wait_seconds: float) -> None:
-    """Raise if a worker of this role lacks a permission.
-
-    Raises:
-        SettingsError: Some are missing. The message names them.
-    """
+    """Raise if a worker of this role lacks a permission."""
     lacking = await missing(settings, role, wait_seconds)
     if lacking:
         raise SettingsError(f"NEARSTREAM_KAFKA_USERNAME: missing permissions: {', '.join(map(str, lacking))}")

@@ -107,11 +107,7 @@ class PieceReader:
         return not self._piece
 
     def read(self, count: int, keep: int | None = None) -> bytes:
-        """Read `count` bytes and return all of them, or only the first `keep`.
-
-        Raises:
-            CorruptRecordException: There are fewer.
-        """
+        """Read `count` bytes and return all of them, or only the first `keep`."""
         if count < 0:
             raise CorruptRecordException(_CUT_OFF)
         kept, missing = [], count if keep is None else min(keep, count)
@@ -129,10 +125,9 @@ class PieceReader:
         return b"".join(kept)
 
     def varint(self) -> int:
-        """Read a zigzag varint in Kafka's format: groups of 7 bits, the lowest first, with the sign in the lowest bit.
+        """Read a zigzag varint in Kafka's format.
 
-        Raises:
-            CorruptRecordException: It is too long, or the data end inside.
+        It has groups of 7 bits, the lowest first, with the sign in the lowest bit.
         """
         number = 0
         for shift in range(0, 70, 7):

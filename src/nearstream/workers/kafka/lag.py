@@ -156,11 +156,7 @@ class GroupMembers:
 
 
 async def group_members(client: AIOKafkaAdminClient, group: str) -> GroupMembers | None:
-    """Return the members of a group, or None without the permission.
-
-    Raises:
-        KafkaError: The coordinator of the group does not answer, or answers an error.
-    """
+    """Return the members of a group, or None without the permission."""
     try:
         (response,) = await client.describe_consumer_groups([group])
     except GroupAuthorizationFailedError:

@@ -100,11 +100,7 @@ async def commit(
 
 
 async def members(client: AIOKafkaAdminClient, group: str) -> int:
-    """Return the number of members of the group.
-
-    Raises:
-        KafkaError: The group cannot be described.
-    """
+    """Return the number of members of the group."""
     (response,) = await client.describe_consumer_groups([group])
     ((code, _, _, _, _, found, *_),) = response.groups
     if code not in (0, GroupIdNotFound.errno):

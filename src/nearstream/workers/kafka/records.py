@@ -169,12 +169,7 @@ class _Sending:
 
 
 async def _send_all(sending: _Sending, records: Iterable[ProducerRecord]) -> None:
-    """Send records with at most `IN_FLIGHT` unconfirmed at a time.
-
-    Raises:
-        KafkaUnreachableError: The broker did not confirm a batch of them within `SEND_SECONDS`.
-        SettingsError: The broker does not let us write to a topic. The message names the topic.
-    """
+    """Send records with at most `IN_FLIGHT` unconfirmed at a time."""
     for batch in batched(records, IN_FLIGHT):
         late = asyncio.get_running_loop().call_later(SILENCE_SECONDS, sending.warn, len(batch))
         try:

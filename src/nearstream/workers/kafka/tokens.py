@@ -10,7 +10,6 @@ import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,12 +35,7 @@ _URL_VARIABLE = f"{PREFIX}KAFKA_TOKEN_URL"
 _KVSEP = b"\x01"
 
 
-@dataclass(frozen=True)
-class Token:
-    """A token, and for how many seconds from now on new connections may be given it."""
-
-    text: str
-    seconds: float = 0.0
+Token = tuple[str, float]  # its text, and for how many seconds from now on new connections may be given it
 
 
 class _Answer(msgspec.Struct):
@@ -67,9 +61,9 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has
         text, renew_at = self._known
         if monotonic() < renew_at:
             return text
-        fetched = await self._fetch()
-        self._known = fetched.text, monotonic() + fetched.seconds
-        return fetched.text
+        text, seconds = await self._fetch()
+        self._known = text, monotonic() + seconds
+        return text
 
     def extensions(self) -> dict[str, str]:
         """Return the SASL extensions that are sent with every token."""
@@ -99,7 +93,7 @@ async def _from_file(path: str) -> Token:
             held = file.read(_MAX_BYTES)
     except OSError as error:
         raise TokenRefusedError(f"{PREFIX}KAFKA_TOKEN_PATH: expected a readable file: {error.strerror}") from None
-    return Token(_checked(held.decode("latin-1").strip(), f"{PREFIX}KAFKA_TOKEN_PATH: expected a file with a token"))
+    return _checked(held.decode("latin-1").strip(), f"{PREFIX}KAFKA_TOKEN_PATH: expected a file with a token"), 0.0
 
 
 async def _from_aws(region: str) -> Token:
@@ -110,16 +104,11 @@ async def _from_aws(region: str) -> Token:
         text, expires_at_ms = await asyncio.to_thread(MSKAuthTokenProvider.generate_auth_token, region)
     except Exception as error:  # noqa: BLE001 - the package and botocore have no common class of errors
         raise TokenUnavailableError(f"AWS gives no token for {region}: {error}") from None
-    return Token(text, (expires_at_ms / 1000 - time()) * _USED_SHARE)
+    return text, (expires_at_ms / 1000 - time()) * _USED_SHARE
 
 
 async def _from_provider(settings: Settings) -> Token:
-    """Return a token for client credentials (RFC 6749, section 4.4).
-
-    Raises:
-        TokenRefusedError: The provider refuses one, or its answer holds none.
-        TokenUnavailableError: The provider does not answer within 10 s, or not now.
-    """
+    """Return a token for client credentials (RFC 6749, section 4.4)."""
     import aiohttp  # takes a tenth of a second
 
     form = {"grant_type": "client_credentials", **dict(parse_qsl(settings.kafka_token_form))}
@@ -145,7 +134,7 @@ async def _from_provider(settings: Settings) -> Token:
     except msgspec.DecodeError as error:
         raise TokenRefusedError(f"{_URL_VARIABLE}: expected an answer with access_token: {error}") from None
     text = _checked(answer.access_token, f"{_URL_VARIABLE}: expected an answer with access_token")
-    return Token(text, answer.expires_in * _USED_SHARE)
+    return text, answer.expires_in * _USED_SHARE
 
 
 async def _bounded(content: "aiohttp.StreamReader") -> bytes:

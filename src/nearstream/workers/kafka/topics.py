@@ -91,11 +91,7 @@ async def create_missing(
 
 
 async def _wait_until(is_shown: Callable[[], Awaitable[bool]], wait_seconds: float, what: str) -> None:
-    """Wait until the broker shows what it has accepted. That takes a moment.
-
-    Raises:
-        KafkaUnreachableError: It does not show it in time.
-    """
+    """Wait until the broker shows what it has accepted. That takes a moment."""
     deadline = asyncio.get_running_loop().time() + wait_seconds
     while not await is_shown():
         if asyncio.get_running_loop().time() > deadline:
@@ -141,9 +137,6 @@ async def require(settings: Settings, wait_seconds: float) -> list[str]:
     """Raise if a topic cannot be used, return warnings otherwise.
 
     A warning is about a harmless difference from the table.
-
-    Raises:
-        SettingsError: A topic is missing, or differs in a way that would lose documents.
     """
     warnings = []
     states = await topic_states(settings, wait_seconds)

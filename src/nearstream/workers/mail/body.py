@@ -150,7 +150,7 @@ def _may_be_text(part: Part) -> bool:
         return kind not in _NOT_SHOWN
     if _FOR_PROGRAMS.match(kind):
         return False
-    beginning = decode_text(part.content[:_LOOKED_AT_BYTES], part.head.encoding).content
+    beginning, _ = decode_text(part.content[:_LOOKED_AT_BYTES], part.head.encoding)
     blanks = beginning.count(b" ")
     return not _BINARY.search(beginning) and blanks >= max(_BLANKS_MIN, len(beginning) / _BYTES_PER_WORD_MAX)
 

@@ -242,11 +242,7 @@ async def milter(address: str, ask: Ask) -> AsyncIterator[str]:
 
 
 async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield each command with its data until the mail server ends the connection.
-
-    Raises:
-        ProtocolError: A packet is too large.
-    """
+    """Yield each command with its data until the mail server ends the connection."""
     while True:
         try:
             async with asyncio.timeout(IDLE_SECONDS):

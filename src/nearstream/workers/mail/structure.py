@@ -112,7 +112,7 @@ class _Splitting:
             self.degraded.add(TRUNCATED)
             return b""
         self._decoded -= len(content)
-        return decode_transfer(content, encoding).content
+        return decode_transfer(content, encoding)[0]
 
     def _pieces(self, data: bytes, start: int, end: int, boundary: bytes) -> list[tuple[int, int]]:
         """Return where each part of a multipart begins and ends, at most one more than are read.

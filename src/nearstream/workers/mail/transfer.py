@@ -3,7 +3,6 @@
 import binascii
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _PIECES_MAX = 10_000
 _BLOCK_BYTES = 256 * 1024  # which are decoded without letting others run
@@ -32,11 +31,7 @@ class UnsoundError(Exception):
     """A content is not encoded as its encoding asks for."""
 
 
-class Transferred(NamedTuple):
-    """Decoded bytes."""
-
-    content: bytes  # the bytes
-    is_repaired: bool = False  # they were not encoded as their encoding asks for
+Transferred = tuple[bytes, bool]  # decoded bytes, and whether they were not encoded as their encoding asks for
 
 
 def decode_transfer(content: bytes, encoding: str) -> Transferred:
@@ -44,10 +39,10 @@ def decode_transfer(content: bytes, encoding: str) -> Transferred:
     if encoding == "base64":
         return _of_base64(content)
     if encoding == "quoted-printable":
-        return Transferred(_of_quoted(content))
+        return _of_quoted(content), False
     if encoding == "uuencode":
         return _of_uuencode(content)
-    return Transferred(content)
+    return content, False
 
 
 def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[bytes]:
@@ -77,19 +72,19 @@ def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[b
             return
     if len(content) > unsound_max:
         raise UnsoundError
-    yield decode_transfer(content, encoding).content
+    yield decode_transfer(content, encoding)[0]
 
 
 def decode_text(content: bytes, encoding: str) -> Transferred:
     """Return the content of a text without its transfer encoding, which may be another than the declared one."""
     beginning = content[:_LOOKED_AT_BYTES]
     if encoding == "quoted-printable" and _LOOKS_BASE64.fullmatch(beginning):
-        return Transferred(_of_base64(content).content, is_repaired=True)
+        return _of_base64(content)[0], True
     if not encoding:
         if _LOOKS_BASE64.fullmatch(beginning):
-            return Transferred(_of_base64(content).content, is_repaired=True)
+            return _of_base64(content)[0], True
         if content.isascii() and _TELLING.search(beginning) and b"=" not in _ESCAPE.sub(b"", beginning):
-            return Transferred(_of_quoted(content), is_repaired=True)
+            return _of_quoted(content), True
     return decode_transfer(content, encoding)
 
 
@@ -100,15 +95,15 @@ def _of_base64(content: bytes) -> Transferred:
     """
     compact = content.translate(None, _BLANKS)
     if not compact.translate(None, _ALPHABET):
-        return Transferred(_pieces(compact))
+        return _pieces(compact), False
     if not compact.translate(None, _URL_ALPHABET):
-        return Transferred(_pieces(compact.translate(_OF_URL)), is_repaired=True)
+        return _pieces(compact.translate(_OF_URL)), True
     end = _end_of_base64(content)
     if _BASE64_LINE.search(content, end, end + _LOOKED_AT_BYTES):
-        return Transferred(_of_marked(content), is_repaired=True)
+        return _of_marked(content), True
     if not end:
-        return decode_text(content, "")._replace(is_repaired=True)
-    return Transferred(_pieces(content[:end].translate(None, _BLANKS)) + b"\n" + content[end:], is_repaired=True)
+        return decode_text(content, "")[0], True
+    return _pieces(content[:end].translate(None, _BLANKS)) + b"\n" + content[end:], True
 
 
 def _of_marked(content: bytes) -> bytes:
@@ -171,16 +166,16 @@ def _blocks(content: bytes) -> Iterator[bytes]:
 
 def _of_uuencode(content: bytes) -> Transferred:
     if _UU_LINE_MIN_BYTES * (content.count(b"\n") + content.count(b"\r")) > len(content) + _LOOKED_AT_BYTES:
-        return Transferred(content, is_repaired=True)  # a look at each line would take too long
+        return content, True  # a look at each line would take too long
     lines = content.splitlines()
     first = next((number for number, line in enumerate(lines) if line.startswith(b"begin ")), None)
     if first is None:
-        return Transferred(content, is_repaired=True)
+        return content, True
     try:
         decoded = [_uu_line(line) for line in lines[first + 1 : _end(lines, first)]]
     except binascii.Error:
-        return Transferred(content, is_repaired=True)
-    return Transferred(b"".join(decoded))
+        return content, True
+    return b"".join(decoded), False
 
 
 def _end(lines: list[bytes], first: int) -> int:

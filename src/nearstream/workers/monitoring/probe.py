@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
 from nearstream.schemas.live.state import WorkerStateName
 from nearstream.streams.store.limits import IndexUnavailableError
@@ -31,15 +30,12 @@ Say = Callable[
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Saying:
-    """How a worker lets others know how it does."""
-
-    say: Say  # Says its state. It is called again and again.
-    forget: Callable[[], Awaitable[None]]  # says that it is stopped
+Forget = Callable[[], Awaitable[None]]  # says that the worker is stopped
 
 
-def start_probe(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_topic: str, saying: Saying) -> None:
+def start_probe(
+    health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_topic: str, saying: tuple[Say, Forget]
+) -> None:
     """Keep `health.lags`, `.away` and `.refused` up to date, and say its state, until the process ends.
 
     The worker's own Kafka client does not notice an outage while it has no work, and its record of what
@@ -49,9 +45,7 @@ def start_probe(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_to
     left = health.has_left = threading.Event()
 
     async def run() -> None:
-        await asyncio.gather(
-            _poll(health, open_lag, ask_index, keyed_topic), _say(health, saying.say, saying.forget, left)
-        )
+        await asyncio.gather(_poll(health, open_lag, ask_index, keyed_topic), _say(health, *saying, left))
 
     threading.Thread(target=lambda: asyncio.run(run()), name="probe", daemon=True).start()
 
@@ -78,7 +72,7 @@ async def _poll(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_to
         await asyncio.sleep(WHILE_AWAY_SECONDS)
 
 
-async def _say(health: Health, say: Say, forget: Callable[[], Awaitable[None]], left: threading.Event) -> None:
+async def _say(health: Health, say: Say, forget: Forget, left: threading.Event) -> None:
     """Say the state of the worker again and again, until it leaves and that is said too."""
     known, since_ms, failure = "", 0, ""
     while not left.is_set():

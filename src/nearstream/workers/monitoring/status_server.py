@@ -14,7 +14,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import AUTO, SettingsError
@@ -31,12 +31,7 @@ _TEXT = "text/plain; charset=utf-8"
 log = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
-    """A response: status code, content type and body."""
-
-    code: int
-    kind: str
-    body: bytes
+Answer = tuple[int, str, bytes]  # status code, content type and body
 
 
 def answers(health: Health) -> dict[str, Callable[[], Answer]]:
@@ -57,7 +52,7 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
         return _json(200, [row.as_json() for row in health.own_lags])
 
     return {
-        "/metrics": lambda: Answer(200, EXPOSITION_TYPE, exposition()),
+        "/metrics": lambda: (200, EXPOSITION_TYPE, exposition()),
         "/healthz": healthz,
         "/readyz": readyz,
         "/lag": lag,
@@ -137,15 +132,16 @@ class _PlainHandler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def send(self, answer: Answer) -> None:
-        self.send_response(answer.code)
-        self.send_header("Content-Type", answer.kind)
-        self.send_header("Content-Length", str(len(answer.body)))
+        code, kind, body = answer
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
         self.send_header("Allow", "GET, HEAD")
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body)
+            self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse a request in plain text, because http.server would answer HTML that quotes the request."""
@@ -185,8 +181,8 @@ def _handler(known: dict[str, Callable[[], Answer]], token: str) -> type[BaseHTT
 def _refusal(code: int) -> Answer:
     # http.server says 501 for a method without a function.
     status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
-    return Answer(status, _TEXT, f"{status} {status.phrase}\n".encode())
+    return status, _TEXT, f"{status} {status.phrase}\n".encode()
 
 
 def _json(code: int, value: object) -> Answer:
-    return Answer(code, _JSON, json.dumps(value).encode() + b"\n")
+    return code, _JSON, json.dumps(value).encode() + b"\n"

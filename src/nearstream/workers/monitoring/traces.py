@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord, traceparent
 
@@ -13,14 +12,7 @@ _QUEUED_SPANS = 8192  # further ones are dropped while the collector is away
 log = logging.getLogger(__name__)
 
 
-class Times(NamedTuple):
-    """When a batch was taken, decided and delivered, in nanoseconds since 1970."""
-
-    taken: int
-    decided: int
-    delivered: int
-
-
+Times = tuple[int, int, int]  # when a batch was taken, decided and delivered, in nanoseconds since 1970
 Trace = Callable[[str, Sequence[ConsumerRecord], Times], None]
 
 
@@ -52,6 +44,7 @@ def tracing(environment: Mapping[str, str], version: str) -> Trace:
     tracer, propagator = provider.get_tracer("nearstream", version), TraceContextTextMapPropagator()
 
     def trace(name: str, records: Sequence[ConsumerRecord], times: Times) -> None:
+        taken, decided, delivered = times
         for record in records:
             parent = traceparent(record.headers)
             if parent is None:
@@ -64,7 +57,7 @@ def tracing(environment: Mapping[str, str], version: str) -> Trace:
                 "messaging.kafka.offset": record.offset,
                 "messaging.batch.message_count": len(records),
             }
-            for each, start, end in ((name, times.taken, times.decided), ("deliver", times.decided, times.delivered)):
+            for each, start, end in ((name, taken, decided), ("deliver", decided, delivered)):
                 tracer.start_span(each, context, SpanKind.CONSUMER, facts, start_time=start).end(end)
 
     return trace

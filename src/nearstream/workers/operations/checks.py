@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from nearstream.workers.operations.terminal import in_bytes, utc_time
 from nearstream.workers.redis.kept.worker_states import WorkerState
@@ -26,12 +25,7 @@ _REMEDIES = {
 _DUTIES = {"all": frozenset(("sign", "match"))}
 
 
-class Grade(StrEnum):
-    """The result of a check."""
-
-    OK = "OK"
-    WARN = "WARN"
-    FAIL = "FAIL"
+Grade = Literal["OK", "WARN", "FAIL"]
 
 
 @dataclass(frozen=True)
@@ -49,43 +43,43 @@ def memory(info: Mapping[str, Any]) -> Check:
     of_machine = f"the machine has {in_bytes(machine)}" if machine else "the memory of the machine is unknown"
     if not limit:
         remedy = "set maxmemory below that, so that a full index pauses the workers and does not end the server"
-        return Check(Grade.WARN, "memory", f"{in_bytes(used)} used, no maxmemory, {of_machine}: {remedy}")
+        return Check("WARN", "memory", f"{in_bytes(used)} used, no maxmemory, {of_machine}: {remedy}")
     left = f"{in_bytes(used)} used of maxmemory {in_bytes(limit)}, {in_bytes(max(limit - used, 0))} left"
     if machine and limit > machine:
-        return Check(Grade.WARN, "memory", f"{left}, but {of_machine}: set maxmemory below that")
+        return Check("WARN", "memory", f"{left}, but {of_machine}: set maxmemory below that")
     if used < CROWDED_RATIO * limit:
-        return Check(Grade.OK, "memory", left)
+        return Check("OK", "memory", left)
     remedy = "raise maxmemory, or shorten NEARSTREAM_RETENTION_SECONDS"
     if used < limit:
-        return Check(Grade.WARN, "memory", f"{left}: {remedy}; workers pause when none is left")
-    return Check(Grade.FAIL, "memory", f"{left}, workers pause: {remedy}")
+        return Check("WARN", "memory", f"{left}: {remedy}; workers pause when none is left")
+    return Check("FAIL", "memory", f"{left}, workers pause: {remedy}")
 
 
 def persistence(info: Mapping[str, Any]) -> Check:
     """Check that a Redis server keeps its data over a restart, by its reply to INFO."""
     if info.get("aof_enabled"):
-        return Check(Grade.OK, "redis", "keeps an append-only file")
+        return Check("OK", "redis", "keeps an append-only file")
     problem = "keeps no append-only file, so a restart loses the index"
-    return Check(Grade.WARN, "redis", f"{problem}: set appendonly yes, or run `nearstream rebuild` after a restart")
+    return Check("WARN", "redis", f"{problem}: set appendonly yes, or run `nearstream rebuild` after a restart")
 
 
 def clock(server: str, ahead_seconds: float, within_seconds: float) -> Check:
     """Check how far the clock of a server is ahead of this machine's, with the uncertainty of that."""
     if abs(ahead_seconds) - within_seconds <= SKEW_SECONDS:
-        return Check(Grade.OK, "clock", f"{server} and this machine agree within {SKEW_SECONDS:g} s")
+        return Check("OK", "clock", f"{server} and this machine agree within {SKEW_SECONDS:g} s")
     direction = "ahead of" if ahead_seconds > 0 else "behind"
     problem = f"{server} is {abs(ahead_seconds):.1f} s {direction} this machine"
     reason = f"retention uses the clock of {server}, documents the times of their records"
-    return Check(Grade.WARN, "clock", f"{problem}: set both clocks by NTP, because {reason}")
+    return Check("WARN", "clock", f"{problem}: set both clocks by NTP, because {reason}")
 
 
 def records_ahead(seconds: float) -> Check:
     """Check how far the timestamp of a record, by a producer or a broker, is in the future. 0: none is."""
     if seconds <= SKEW_SECONDS:
-        return Check(Grade.OK, "clock", "no record has a timestamp in the future (brokers do not report their time)")
+        return Check("OK", "clock", "no record has a timestamp in the future (brokers do not report their time)")
     problem = f"a record has a timestamp {seconds:.0f} s in the future, until then it is the newer of every pair"
     remedy = "set by NTP the clocks that set timestamps, of producers or brokers, and the clock of this machine"
-    return Check(Grade.WARN, "clock", f"{problem}: {remedy}")
+    return Check("WARN", "clock", f"{problem}: {remedy}")
 
 
 def sentence(state: WorkerState) -> str:

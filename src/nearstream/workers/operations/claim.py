@@ -40,9 +40,6 @@ async def require_deployment(
 
     A worker that only signs is also refused if the record is lost, because it has no index that would show that the
     namespace is the wrong one. Nothing is written, and without a started worker there is no record.
-
-    Raises:
-        SettingsError: Scheme, key, topic or group differ, or the record is lost.
     """
     records = await _asked(deployment, partial(deployments, address=deployment.index_address()), wait_seconds)
     known = await _required(deployment, records, role, wait_seconds, new_group=new_group)

@@ -135,13 +135,7 @@ class ReasonCount:
     replayed: int | None = None  # How many a replay has decided. None: unknown.
 
     def add(self, written_ms: int, refused: ConsumerRecord, replayed: bool | None) -> None:
-        """Count a dead letter and remember the position of its refused record.
-
-        Args:
-            written_ms: When the dead letter was written.
-            refused: The refused record.
-            replayed: Whether a replay has decided it. None: unknown.
-        """
+        """Count a dead letter and remember the position of its refused record."""
         if replayed is not None:
             self.replayed = (self.replayed or 0) + replayed
         self.oldest_ms = min(self.oldest_ms, written_ms) if self.count else written_ms

@@ -37,20 +37,20 @@ from nearstream.workers.redis.server.client import open_client, server_facts, se
 from nearstream.workers.redis.store.opening import require_shape
 
 ALERTS_BEHIND_SECONDS = 60.0
-_GRADES = {"gone": Grade.WARN, "catching_up": Grade.WARN}
+_GRADES: dict[str, Grade] = {"gone": "WARN", "catching_up": "WARN"}
 
 
 async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
     """Yield each check as soon as it is done."""
     settings = deployment.settings
-    yield Check(Grade.OK, "settings", f"profile {settings.profile}")
+    yield Check("OK", "settings", f"profile {settings.profile}")
     if not settings.hash_key:
         yield Check(
-            Grade.WARN, "hash key", "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
+            "WARN", "hash key", "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
         )
     for variable in in_the_clear(settings):
         problem = f"{variable} is another host, reached without TLS: anyone on the network can read everything"
-        yield Check(Grade.WARN, "tls", problem)
+        yield Check("WARN", "tls", problem)
     async for check in _kafka(settings, wait_seconds):
         yield check
     async for check in _redis(deployment, wait_seconds):
@@ -64,16 +64,16 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
         ahead = await _ahead(settings, states, wait_seconds)
     except KafkaUnreachableError as error:
         remedy = "start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
-        yield Check(Grade.FAIL, "kafka", f"{error}: {remedy}")
+        yield Check("FAIL", "kafka", f"{error}: {remedy}")
         return
     except SettingsError as error:
-        yield Check(Grade.FAIL, "kafka", str(error))
+        yield Check("FAIL", "kafka", str(error))
         return
-    yield Check(Grade.OK, "kafka", f"answers at {settings.kafka}")
+    yield Check("OK", "kafka", f"answers at {settings.kafka}")
     for state in states:
         yield _topic(state)
     for permission in missing:
-        yield Check(Grade.FAIL, "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
+        yield Check("FAIL", "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
     if ahead is not None:
         yield records_ahead(ahead)
     if states and all(state.partitions for state in states):
@@ -89,10 +89,10 @@ async def _unread(settings: Settings, wait_seconds: float) -> AsyncIterator[Chec
         decides = await kafka_offsets.ever_committed_if_known(settings, verdicts, wait_seconds)
         rows, members = await _read(settings, wait_seconds, (DOCUMENTS, SIGNATURES, *([VERDICTS] if decides else [])))
     except (KafkaUnreachableError, KafkaError) as error:
-        yield Check(Grade.WARN, "workers", f"what they read is not known: {error}")
+        yield Check("WARN", "workers", f"what they read is not known: {error}")
         return
     for problem in unread(rows, members):
-        yield Check(Grade.FAIL, "workers", problem)
+        yield Check("FAIL", "workers", problem)
 
 
 async def _read(
@@ -110,26 +110,26 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
         )
         if is_read is None:
             problem = f"not checked, because the permission DESCRIBE on group {settings.group} is missing"
-            return Check(Grade.OK, "alerts", problem)
+            return Check("OK", "alerts", problem)
         if not is_read:
-            return Check(Grade.OK, "alerts", "no worker `alert` has run, so storms are not told")
+            return Check("OK", "alerts", "no worker `alert` has run, so storms are not told")
         rows, members = await _read(settings, wait_seconds, (VERDICTS, DEAD_LETTERS))
     except (KafkaUnreachableError, KafkaError) as error:
-        return Check(Grade.WARN, "alerts", f"the lag of group {settings.group} is not known: {error}")
+        return Check("WARN", "alerts", f"the lag of group {settings.group} is not known: {error}")
     for problem in unread(rows, members, "alert"):
-        return Check(Grade.FAIL, "alerts", problem)
+        return Check("FAIL", "alerts", problem)
     behind_seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
     if behind_seconds > ALERTS_BEHIND_SECONDS:
         problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so storms are told late"
-        return Check(Grade.WARN, "alerts", f"{problem}: start `nearstream worker alert`")
-    return Check(Grade.OK, "alerts", f"group {settings.group} reads the verdicts")
+        return Check("WARN", "alerts", f"{problem}: start `nearstream worker alert`")
+    return Check("OK", "alerts", f"group {settings.group} reads the verdicts")
 
 
 def _topic(state: TopicState) -> Check:
     if not state.differences:
-        return Check(Grade.OK, "topic", f"{state.name}, {state.partitions} partitions")
+        return Check("OK", "topic", f"{state.name}, {state.partitions} partitions")
     remedy = "run `nearstream topics create`" if not state.partitions else "alter it with Kafka's own tools"
-    grade = Grade.FAIL if state.fatal else Grade.WARN
+    grade: Grade = "FAIL" if state.fatal else "WARN"
     return Check(grade, "topic", f"{state.name}: {'; '.join(state.differences)}: {remedy}")
 
 
@@ -154,13 +154,13 @@ async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[C
         facts, ahead, within = await until_answered(partial(_server, connection), wait_seconds)
     except IndexUnavailableError as error:
         remedy = "start a server (in a checkout: `make stack`) or set NEARSTREAM_REDIS"
-        yield Check(Grade.FAIL, "redis", f"{error}: {remedy}")
+        yield Check("FAIL", "redis", f"{error}: {remedy}")
         return
     except SettingsError as error:
-        yield Check(Grade.FAIL, "redis", str(error))
+        yield Check("FAIL", "redis", str(error))
         return
     for info in facts:
-        yield Check(Grade.OK, "redis", f"{_named(info)} answers")
+        yield Check("OK", "redis", f"{_named(info)} answers")
         yield memory(info)
         yield persistence(info)
     yield clock("Redis", ahead, within)
@@ -192,14 +192,14 @@ async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
         record = await require_deployment(deployment, "all", wait_seconds)
         lost = await describe_lost_record(deployment, wait_seconds) if record is None else None
     except KafkaUnreachableError:
-        return Check(Grade.WARN, "workers", "their scheme and group are not compared, because Kafka does not answer")
+        return Check("WARN", "workers", "their scheme and group are not compared, because Kafka does not answer")
     except (IndexUnavailableError, SettingsError) as error:
-        return Check(Grade.FAIL, "workers", str(error))
+        return Check("FAIL", "workers", str(error))
     if lost is not None:
-        return Check(Grade.FAIL, "workers", lost)
+        return Check("FAIL", "workers", lost)
     if record is None:
-        return Check(Grade.OK, "workers", "none has started yet, the first one fixes scheme, key and group")
-    return Check(Grade.OK, "workers", f"group {record.group}, scheme {record.scheme}")
+        return Check("OK", "workers", "none has started yet, the first one fixes scheme, key and group")
+    return Check("OK", "workers", f"group {record.group}, scheme {record.scheme}")
 
 
 async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
@@ -213,11 +213,11 @@ async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
     try:
         states = await until_answered(once, wait_seconds)
     except (IndexUnavailableError, SettingsError) as error:
-        yield Check(Grade.FAIL, "workers", f"how they do is not known: {error}")
+        yield Check("FAIL", "workers", f"how they do is not known: {error}")
         return
     still = standing_still(states)
     for state in states:
-        grade = Grade.FAIL if state in still else _GRADES.get(state.state, Grade.OK)
+        grade: Grade = "FAIL" if state in still else _GRADES.get(state.state, "OK")
         yield Check(grade, "workers", sentence(state))
 
 
@@ -225,23 +225,23 @@ async def _index(deployment: Deployment, wait_seconds: float) -> Check:
     try:
         index = await _opened(deployment.index_address())
     except IndexUnavailableError as error:
-        return Check(Grade.FAIL, "index", str(error))
+        return Check("FAIL", "index", str(error))
     except IndexLostError:
         return await _no_index(deployment, wait_seconds)
     except SettingsError as error:
-        return Check(Grade.FAIL, "index", str(error))
+        return Check("FAIL", "index", str(error))
     try:
         state, fields = await index.state(), await mean_fields(index)
     finally:
         await index.close()
     detail = f"{state}, scheme {deployment.scheme.name}"
     if state is not IndexState.READY:
-        return Check(Grade.FAIL, "index", detail)
+        return Check("FAIL", "index", detail)
     if fields > CROWDED:
         remedy = "fill a new namespace with a larger NEARSTREAM_INDEX_DOCUMENTS"
         problem = f"a chunk has {fields:.0f} fields on average, and soon wastes memory"
-        return Check(Grade.WARN, "index", f"{detail}; {problem}: {remedy}")
-    return Check(Grade.OK, "index", detail)
+        return Check("WARN", "index", f"{detail}; {problem}: {remedy}")
+    return Check("OK", "index", detail)
 
 
 async def _opened(address: IndexAddress) -> RedisIndex:
@@ -266,9 +266,9 @@ async def _no_index(deployment: Deployment, wait_seconds: float) -> Check:
     topic = deployment.topic(SIGNATURES)
     try:
         if await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds):
-            return Check(Grade.FAIL, "index", await describe_lost_index(deployment, wait_seconds))
+            return Check("FAIL", "index", await describe_lost_index(deployment, wait_seconds))
     except KafkaUnreachableError:
-        return Check(Grade.WARN, "index", "there is no index, and only Kafka knows whether there should be one")
+        return Check("WARN", "index", "there is no index, and only Kafka knows whether there should be one")
     except IndexUnavailableError as error:
-        return Check(Grade.FAIL, "index", str(error))
-    return Check(Grade.OK, "index", f"{deployment.settings.namespace} does not exist yet, the first worker creates it")
+        return Check("FAIL", "index", str(error))
+    return Check("OK", "index", f"{deployment.settings.namespace} does not exist yet, the first worker creates it")

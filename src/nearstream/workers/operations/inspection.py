@@ -6,7 +6,7 @@ The answer comes from the index and the `signatures` topic.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from typing import Literal
 
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
@@ -30,14 +30,8 @@ LONGEST_BLOCK = 64_000
 NOTABLE_SEARCH = 20_000
 
 
-class DocumentStatus(StrEnum):
-    """Whether a document can be found, or why not."""
-
-    LIVE = "live"
-    EXPIRED = "expired"
-    REMOVED = "removed"
-    WAITING = "waiting"
-    UNKNOWN = "unknown"
+# Whether a document can be found, or why not.
+DocumentStatus = Literal["live", "expired", "removed", "waiting", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
         if not states:
             status, reason = explain_absence(record, await index.checkpoints(), scheme, settings.retention_seconds)
             return Inspected(document_key, status, reason, scheme.name)
-        status = DocumentStatus.EXPIRED if states[0].expired else DocumentStatus.LIVE
+        status = "expired" if states[0].expired else "live"
         signature = _readable(record, scheme)
         if signature is None or signature.digest != states[0].signature.digest:
             reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
@@ -105,18 +99,18 @@ def explain_absence(
     A retention of 0 seconds has no limit.
     """
     if record is None:
-        return DocumentStatus.UNKNOWN, "neither the index nor its partition of the signatures topic holds it"
+        return "unknown", "neither the index nor its partition of the signatures topic holds it"
     position = f"partition {record.partition} offset {record.offset} of the signatures topic"
     if record.value is not None and _readable(record, scheme) is None:
-        return DocumentStatus.UNKNOWN, f"{position} holds {_unreadable(record.value, scheme)}"
+        return "unknown", f"{position} holds {_unreadable(record.value, scheme)}"
     if record.offset > checkpoints.get(record.partition, -1):
-        return DocumentStatus.WAITING, f"{position} is not matched yet"
+        return "waiting", f"{position} is not matched yet"
     if record.value is None:
-        return DocumentStatus.REMOVED, f"by {position}"
+        return "removed", f"by {position}"
     if retention_seconds and record.timestamp_ms + 1000 * retention_seconds < time.time_ns() // 1_000_000:
-        return DocumentStatus.EXPIRED, f"{position} is older than the retention"
+        return "expired", f"{position} is older than the retention"
     return (
-        DocumentStatus.UNKNOWN,
+        "unknown",
         f"{position} was matched, but the index does not hold it: it may have been rebuilt since",
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal
 
 from nearstream.schemas.documents.evidence import event_id
 from nearstream.schemas.documents.signature import Signature
@@ -14,23 +14,22 @@ from nearstream.streams.relations.rules import TOO_SHORT
 from nearstream.workers.operations.explaining import Explained
 from nearstream.workers.pipeline.deployment import Deployment
 
-
-class Tier(StrEnum):
-    """What can lose a pair, in the order in which it is asked."""
-
-    NOT_LIVE = "not_live"
-    OTHER_SCHEME = "other_scheme"
-    OTHER_COLLECTION = "other_collection"
-    TOO_SHORT = "too_short"
-    NO_SHARED_KEY = "no_shared_key"
-    REPRESENTED = "represented"
-    FULL_BUCKET = "full_bucket"
-    CANDIDATE_CAP = "candidate_cap"
-    NO_RULE = "no_rule"
-    COMMON_TEXT = "common_text"
-    NOT_SENT = "relation_not_sent"
-    FAMILY = "family_was_told"
-    RELATED = "related"
+# What can lose a pair, in the order in which it is asked.
+Tier = Literal[
+    "not_live",
+    "other_scheme",
+    "other_collection",
+    "too_short",
+    "no_shared_key",
+    "represented",
+    "full_bucket",
+    "candidate_cap",
+    "no_rule",
+    "common_text",
+    "relation_not_sent",
+    "family_was_told",
+    "related",
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def outcome(deployment: Deployment, explained: Explained) -> Outcome:
     for lost in (*_before_comparison(deployment, explained), *_in_the_index(explained)):
         return lost
     if compared is None:
-        return Outcome(Tier.OTHER_SCHEME, f"the scheme of these settings is {deployment.scheme.name}")
+        return Outcome("other_scheme", f"the scheme of these settings is {deployment.scheme.name}")
     return _after_comparison(deployment, explained, compared)
 
 
@@ -66,11 +65,11 @@ def _before_comparison(deployment: Deployment, explained: Explained) -> Iterator
     for side in sides:
         if side.inspected is not None and side.inspected.status != "live":
             reason = f": {side.inspected.reason}" if side.inspected.reason else ""
-            yield Outcome(Tier.NOT_LIVE, f"{side.name} is {side.inspected.status}{reason}")
+            yield Outcome("not_live", f"{side.name} is {side.inspected.status}{reason}")
     signatures = [side.signature for side in sides if side.signature is not None]
     yield from _misfits(deployment.scheme.name, signatures)
     if explained.compared is not None and explained.compared.rule is TOO_SHORT:
-        yield Outcome(Tier.TOO_SHORT, _short(signatures, explained.compared.estimate.fewer_words))
+        yield Outcome("too_short", _short(signatures, explained.compared.estimate.fewer_words))
 
 
 def _short(signatures: Sequence[Signature], fewer_words: int) -> str:
@@ -83,13 +82,13 @@ def _short(signatures: Sequence[Signature], fewer_words: int) -> str:
 def _misfits(scheme: str, signatures: Sequence[Signature]) -> Iterator[Outcome]:
     for signature in signatures:
         if signature.scheme != scheme:
-            yield Outcome(Tier.OTHER_SCHEME, f"{signature.id} has {signature.scheme}, not {scheme}")
+            yield Outcome("other_scheme", f"{signature.id} has {signature.scheme}, not {scheme}")
     collections = sorted({signature.collection for signature in signatures})
     if len(collections) > 1:
-        yield Outcome(Tier.OTHER_COLLECTION, f"one is in {collections[0]}, the other in {collections[1]}")
+        yield Outcome("other_collection", f"one is in {collections[0]}, the other in {collections[1]}")
     for signature in signatures:
         if not signature.n_bytes:
-            yield Outcome(Tier.TOO_SHORT, f"{signature.id} has no words")
+            yield Outcome("too_short", f"{signature.id} has no words")
 
 
 def _in_the_index(explained: Explained) -> Iterator[Outcome]:
@@ -101,7 +100,7 @@ def _in_the_index(explained: Explained) -> Iterator[Outcome]:
     if not (meeting.digest or meeting.lineage or keys.bands or keys.anchors):
         value, low, high = meeting.chance
         yield Outcome(
-            Tier.NO_SHARED_KEY,
+            "no_shared_key",
             f"0 of {keys.bands_of} bands and 0 of {min(keys.anchors_newer, keys.anchors_older)} anchors shared; at "
             f"resemblance {compared.estimate.resemblance.value:.2f} the chance to share a band is {value:.3f} "
             f"({low:.3f}-{high:.3f})",
@@ -110,7 +109,7 @@ def _in_the_index(explained: Explained) -> Iterator[Outcome]:
         yield _not_in_bucket(explained)
     elif meeting.looked_up is not None and not meeting.is_candidate:
         yield Outcome(
-            Tier.CANDIDATE_CAP,
+            "candidate_cap",
             f"{meeting.looked_up} others rank before it: they share more or rarer keys, or stand for its family",
         )
 
@@ -122,12 +121,12 @@ def _not_in_bucket(explained: Explained) -> Outcome:
     if hot or family is None:
         fullest = max(hot or buckets, key=lambda bucket: bucket.entries)
         return Outcome(
-            Tier.FULL_BUCKET,
+            "full_bucket",
             f"of {len(buckets)} shared buckets {len(hot)} are full, and none holds {earlier.name}; "
             f"the fullest has {fullest.entries} of {fullest.cap}",
         )
     return Outcome(
-        Tier.REPRESENTED,
+        "represented",
         f"{earlier.name} is a copy: the representative of its family is in the {len(buckets)} shared buckets instead",
     )
 
@@ -137,22 +136,22 @@ def _after_comparison(deployment: Deployment, explained: Explained, compared: Co
     if relation == "unrelated":
         rule = nearest(compared.estimate, deployment.thresholds)
         lacks = "; ".join(comparison_text(each) for each in rule.failing)
-        return Outcome(Tier.NO_RULE, f"{rule.rule.name} ({rule.rule.relation}) is nearest, which needs {lacks}")
+        return Outcome("no_rule", f"{rule.rule.name} ({rule.rule.relation}) is nearest, which needs {lacks}")
     if relation not in deployment.settings.relations.split():
-        return Outcome(Tier.NOT_SENT, f"{relation} is not in NEARSTREAM_RELATIONS", own_id, is_sent=False)
+        return Outcome("relation_not_sent", f"{relation} is not in NEARSTREAM_RELATIONS", own_id, is_sent=False)
     told = f"{relation}, by {compared.rule.name}"
     if compared.is_common_text:
         share = compared.estimate.containment_shorter.value
         inside = f"{share:.2f} of the shorter is in the other ({COVERED_FROM:.2f})"
         reason = f"{told}: many documents have by now what both share, and {inside}"
-        return Outcome(Tier.COMMON_TEXT, reason, own_id, is_sent=False)
+        return Outcome("common_text", reason, own_id, is_sent=False)
     later = explained.later.state
     if later is None or explained.earlier.state is None:
         return _related(compared, is_sent=None)
     arrived = f"{told}: {later.reports} events were sent when {explained.later.name} arrived"
     if later.reports or (later.family and later.family.ordinal > 1):
-        return Outcome(Tier.FAMILY, f"{arrived}, one for each other family", own_id, is_sent=False)
-    return Outcome(Tier.RELATED, f"{arrived}; index or settings were others then", own_id, is_sent=False)
+        return Outcome("family_was_told", f"{arrived}, one for each other family", own_id, is_sent=False)
+    return Outcome("related", f"{arrived}; index or settings were others then", own_id, is_sent=False)
 
 
 def event_id_of(compared: Compared) -> str:
@@ -164,4 +163,4 @@ def event_id_of(compared: Compared) -> str:
 
 
 def _related(compared: Compared, *, is_sent: bool | None) -> Outcome:
-    return Outcome(Tier.RELATED, f"{compared.relation}, by {compared.rule.name}", event_id_of(compared), is_sent)
+    return Outcome("related", f"{compared.relation}, by {compared.rule.name}", event_id_of(compared), is_sent)

@@ -7,6 +7,7 @@ name.
 import asyncio
 import heapq
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from nearstream.schemas.documents.document import document_key, to_milliseconds
 from nearstream.schemas.documents.evidence import family_id
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, decode_signature
-from nearstream.schemas.topics.dead_letter import Stage
 from nearstream.schemas.topics.table import SIGNATURES, VERDICTS
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.arriving import Arrival
@@ -41,27 +41,6 @@ BATCH = 32
 _NAMED = 5  # schemes that a message names
 
 
-@dataclass
-class Rebuilt:
-    """The number of records by outcome."""
-
-    admitted: int = 0  # documents
-    removed: int = 0  # removals
-    skipped: int = 0  # records that are unreadable, have another scheme, or got a dead letter
-    labels: int = 0  # labels, given or taken back
-
-    def count(self, arrival: Arrival | None) -> None:
-        """Count a record, and None for one that was skipped."""
-        if arrival is None:
-            self.skipped += 1
-        elif arrival.labelling is not None:
-            self.labels += 1
-        elif arrival.signature is None:
-            self.removed += 1
-        else:
-            self.admitted += 1
-
-
 @dataclass(frozen=True)
 class _Rebuild:
     """A rebuild in progress."""
@@ -73,7 +52,9 @@ class _Rebuild:
     progress: Progress  # counts the records
     wait_seconds: float  # longest wait for a broker
     is_again: bool  # it was interrupted before, so that its next records may have been matched in part
-    rebuilt: Rebuilt = field(default_factory=Rebuilt)  # the number of further records by outcome
+    # The number of records by outcome: `admitted` documents, `removed` ones, `labels` that were given or taken back,
+    # and `skipped` records, which are unreadable, have another scheme, or got a dead letter.
+    rebuilt: Counter[str] = field(default_factory=Counter)
 
     async def admit(self, records: list[ConsumerRecord], now_ms: int) -> None:
         """Match a batch, and note that it is done. A record on which that fails gets a dead letter."""
@@ -93,13 +74,12 @@ class _Rebuild:
         joins = founder_joins(self.families, arrivals, found)
         if joins:
             await self.rebuild.store.join(joins)
-        for each in counted:
-            self.rebuilt.count(each)
+        self.rebuilt.update(map(_outcome, counted))
         return []
 
     async def _refused(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        self.rebuilt.count(None)
-        return self.deployment.dead_letter_writer("rebuild").unprocessable(record, Stage.MATCH, error)
+        self.rebuilt["skipped"] += 1
+        return self.deployment.dead_letter_writer("rebuild").unprocessable(record, "match", error)
 
     def _arrival(self, record: ConsumerRecord) -> Arrival | None:
         try:
@@ -107,6 +87,14 @@ class _Rebuild:
             return at_home(arrival, self.matcher.partitions)
         except InvalidMessageError:
             return None
+
+
+def _outcome(arrival: Arrival | None) -> str:
+    if arrival is None:
+        return "skipped"
+    if arrival.labelling is not None:
+        return "labels"
+    return "removed" if arrival.signature is None else "admitted"
 
 
 async def require_own_signatures(deployment: Deployment, wait_seconds: float) -> None:
@@ -136,7 +124,7 @@ def _scheme_of(record: ConsumerRecord) -> str:
         return ""
 
 
-async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Rebuilt:
+async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Counter[str]:
     """Match again what the group has matched, in order of time, or continue that after an interruption.
 
     Raises:

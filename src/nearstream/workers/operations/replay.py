@@ -32,8 +32,7 @@ from nearstream.workers.operations.terminal import Progress, escaped, print_mess
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.streams.signing.signer import Signer, Unsigned
-    from nearstream.workers.crawl.page import PageReader
+    from nearstream.workers.pipeline.in_process import Embedded
 
 SENT = "sent"  # what became of a record, or why it was not sent:
 DECIDED_BEFORE = "decided by an earlier replay"
@@ -66,8 +65,7 @@ class Resigner:
     deployment: Deployment  # the deployment whose scheme is wanted
     client: AIOKafkaConsumer  # reads documents and refused records
     wait_seconds: float  # how long to wait for Kafka, and for Redis
-    _signer: "Signer | None" = field(default=None, init=False)
-    _pages: "PageReader | None" = field(default=None, init=False)
+    _job: "Embedded | None" = field(default=None, init=False)
 
     async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
         """Return a record of `signatures` with a signature of the deployment's scheme, if its document is there."""
@@ -75,17 +73,19 @@ class Resigner:
             signature = decode_signature(refused.value or b"")
         except InvalidMessageError:
             raise NotSentError(UNREADABLE) from None
-        signer = await self._checked_signer()
+        job = await self._checked_job()
         if signature.scheme == self.deployment.scheme.name:
             return refused  # It is right, and the worker that refused it had other settings.
         document = await self._document(signature.origin, partitions)
-        return refused._replace(value=encode_signature(self._signed(signer, document, signature.document_key)))
+        return refused._replace(value=encode_signature(_signed(job, document, signature.document_key)))
 
-    async def _checked_signer(self) -> "Signer":
-        if self._signer is None:
+    async def _checked_job(self) -> "Embedded":
+        from nearstream.workers.pipeline.in_process import embedded
+
+        if self._job is None:
             await require_scheme(self.deployment, self.wait_seconds)
-            self._signer = self.deployment.signer()
-        return self._signer
+            self._job = embedded(self.deployment)
+        return self._job
 
     async def _document(self, origin: Origin | None, partitions: Collection[TopicPartition]) -> ConsumerRecord:
         if origin is None or origin.topic != self.deployment.topic(DOCUMENTS):
@@ -96,22 +96,16 @@ class Resigner:
             raise NotSentError(DOCUMENT_GONE)
         return record
 
-    def _signed(self, signer: "Signer", document: ConsumerRecord, document_key: str) -> Signature:
-        from nearstream.workers.pipeline.sign import parse_document
 
-        try:
-            parsed = parse_document(document, self.deployment.document_limits)
-            signature = None if isinstance(parsed, Removal) else signer.sign(*self._with_text(parsed))
-        except InvalidMessageError:
-            raise NotSentError(DOCUMENT_REFUSED) from None
-        # If the topic was deleted and created again, another document may have this offset.
-        if signature is None or signature.document_key != document_key:
-            raise NotSentError(DOCUMENT_GONE)
-        return signature
-
-    def _with_text(self, document: "Unsigned") -> "Unsigned":
-        self._pages = self._pages or self.deployment.page_reader()
-        return self._pages.with_text(document)
+def _signed(job: "Embedded", document: ConsumerRecord, document_key: str) -> Signature:
+    try:
+        signature = job.sign(document)
+    except InvalidMessageError:
+        raise NotSentError(DOCUMENT_REFUSED) from None
+    # If the topic was deleted and created again, another document may have this offset.
+    if isinstance(signature, Removal) or signature.document_key != document_key:
+        raise NotSentError(DOCUMENT_GONE)
+    return signature
 
 
 async def replay_dead_letters(

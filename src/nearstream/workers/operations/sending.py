@@ -111,21 +111,13 @@ def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced
             yield ProducerRecord(topic, key, item.record.value, item.record.headers)
 
 
-@dataclass(frozen=True)
-class Removed:
-    """A document whose removal was sent."""
-
-    document_key: str  # `<collection>/<id>`
-    status: DocumentStatus  # its status when the removal was sent: live, expired, or unknown to the index
-
-
 async def remove_documents(
     deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
-) -> list[Removed]:
-    """Send the removal of each document, and return what the index held of it before."""
+) -> dict[str, DocumentStatus]:
+    """Send the removal of each document, and return by its key what the index held of it: live, expired or unknown."""
     settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
-        removed = [Removed(key, await _status(index, key)) for key in (document_key(collection, name) for name in ids)]
+        removed = {key: await _status(index, key) for key in (document_key(collection, name) for name in ids)}
     await kafka_offsets.partitions(settings, [topic], wait_seconds)
     async with kafka_records.sender(settings, wait_seconds) as send_all:
         await send_all([removal_of(topic, name, collection) for name in ids])
@@ -135,17 +127,13 @@ async def remove_documents(
 async def _status(index: RedisIndex, key: str) -> DocumentStatus:
     states = await inspect_document(index, key)
     if not states:
-        return DocumentStatus.UNKNOWN
-    return DocumentStatus.EXPIRED if states[0].expired else DocumentStatus.LIVE
+        return "unknown"
+    return "expired" if states[0].expired else "live"
 
 
-class Target(NamedTuple):
-    """A document to be labelled."""
-
-    collection: str  # its collection
-    document_id: str  # its id
-    # Its signature, with which one is labelled that the index does not have. None: only its id is known.
-    signature: Signature | None = None
+# A document to be labelled: its collection, its id, and its signature, with which it is labelled where the index does
+# not have it. None: only its id is known.
+Target = tuple[str, str, Signature | None]
 
 
 class Labelled(NamedTuple):
@@ -164,13 +152,13 @@ async def label_documents(
     """Send the label of each document that the index has, or whose signature is given."""
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
-        looked_up = [await _look_up(index, target) for target in targets]
+        looked_up = [await _look_up(index, *target) for target in targets]
     given_ms, records = time.time_ns() // 1_000_000, []
-    for target, labelled in zip(targets, looked_up, strict=True):
-        if labelled.is_new and target.signature is not None:
-            records.append(signature_record(topic, target.signature))
+    for (collection, name, signature), labelled in zip(targets, looked_up, strict=True):
+        if labelled.is_new and signature is not None:
+            records.append(signature_record(topic, signature))
         if labelled.is_sent:
-            records.append(label_record(topic, document_key(target.collection, target.document_id), label, given_ms))
+            records.append(label_record(topic, document_key(collection, name), label, given_ms))
     if records:
         await kafka_offsets.partitions(settings, [topic], wait_seconds)
         async with kafka_records.sender(settings, wait_seconds) as send_all:
@@ -204,14 +192,10 @@ async def decide_label(
         return names
 
 
-async def _look_up(index: RedisIndex, target: Target) -> Labelled:
-    known = [
-        each
-        for each in spellings(target.document_id)
-        if await current_state(index, document_key(target.collection, each))
-    ]
-    if target.document_id in known:
-        return Labelled(target.document_id, is_sent=True)
-    if target.signature is not None:
-        return Labelled(target.document_id, is_sent=True, is_new=True)
-    return Labelled(target.document_id, is_sent=False, known=next(iter(known), None))
+async def _look_up(index: RedisIndex, collection: str, name: str, signature: Signature | None) -> Labelled:
+    known = [each for each in spellings(name) if await current_state(index, document_key(collection, each))]
+    if name in known:
+        return Labelled(name, is_sent=True)
+    if signature is not None:
+        return Labelled(name, is_sent=True, is_new=True)
+    return Labelled(name, is_sent=False, known=next(iter(known), None))

@@ -166,16 +166,9 @@ def report(source: str, degraded: Iterable[str], incomplete: Counter[str]) -> No
         print_message(f"read in part {escaped(source, PATH_CHARACTERS)}: {', '.join(broken)}")
 
 
-class Checked(NamedTuple):
-    """The answer about one document."""
-
-    source: str  # file and line, for messages
-    document_id: str  # the id of the document
-    answer: CheckAnswer  # what it is to the documents of the index
-    text: str  # the text of the document, empty if only its signature is known
-    # What is new in it beside the documents of its collection and of references, with places in the text. None: the
-    # scheme has no LD signatures.
-    novelty: Novelty | None = None
+# A document, what it is to those of the index, and what is new in it beside the documents of its collection and of
+# references, with places in the text. None: the scheme has no LD signatures.
+Checked = tuple[Signed, CheckAnswer, Novelty | None]
 
 
 async def check_signatures(
@@ -209,4 +202,4 @@ async def _checked(
     new = novelty_of(asked[0].signature, known)
     if item.text:
         new = novelty_in_text(new, item.text, deployment.scheme.text)
-    return Checked(item.source, item.signature.id, told, item.text, new)
+    return item, told, new

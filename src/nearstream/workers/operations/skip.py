@@ -1,7 +1,7 @@
 """Skip one record by hand, if a bug stops its partition."""
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.store.store import Position
 from nearstream.workers.config.exit_codes import RefusalError
@@ -98,5 +98,5 @@ def _check_order(next_offset: int, offset: int) -> None:
 
 
 def _dead_letter(deployment: Deployment, record: ConsumerRecord) -> ProducerRecord:
-    dead_letter = DeadLetter(record, Stage.SKIP, Reason.SKIPPED_BY_OPERATOR, DETAIL)
+    dead_letter = DeadLetter(record, "skip", Reason.SKIPPED_BY_OPERATOR, DETAIL)
     return deployment.dead_letter_writer("dlq").write(dead_letter)

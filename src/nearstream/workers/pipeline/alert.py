@@ -15,7 +15,7 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json, event_headers
-from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, Stage, StoredDeadLetter, read_dead_letter
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
     ON_SITES,
@@ -106,7 +106,7 @@ class Alerting:
         return await decide_apart(records, self._decide, self._failed)
 
     async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, Stage.ALERT, error)
+        return self.dead_letters.unprocessable(record, "alert", error)
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []
@@ -115,7 +115,7 @@ class Alerting:
             try:
                 event = decode_event(record.value or b"")
             except InvalidMessageError as error:
-                outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.ALERT, error.reason, error.detail)))
+                outgoing.append(self.dead_letters.write(DeadLetter(record, "alert", error.reason, error.detail)))
                 continue
             if isinstance(event, DocumentVerdict) and event.family.ordinal > 1:
                 families.setdefault(_family(event), []).append((event, record.timestamp_ms))

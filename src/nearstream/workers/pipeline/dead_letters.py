@@ -16,7 +16,6 @@ from nearstream.schemas.topics.dead_letter import (
     ID_HEADER,
     REASON_HEADER,
     DeadLetter,
-    Payload,
     Reason,
     Stage,
     dead_id,
@@ -72,7 +71,7 @@ class DeadLetterWriter:
 
     topic: str  # where they are sent
     worker: str  # Who refused the record: `nearstream/<version> <role>`.
-    payload: Payload  # how much of the refused record they keep
+    payload: str  # how much of the refused record they keep
     log: DeadLetterLog = field(default_factory=DeadLetterLog, compare=False)
 
     def write(self, dead_letter: DeadLetter) -> ProducerRecord:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, page_facts
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json
-from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
+from nearstream.schemas.topics.dead_letter import DeadLetter
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.decider import Decider, Said
@@ -45,7 +45,7 @@ class Deciding:
         return await decide_apart(records, self._decide, self._failed)
 
     async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, Stage.DECIDE, error)
+        return self.dead_letters.unprocessable(record, "decide", error)
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []
@@ -53,7 +53,7 @@ class Deciding:
             try:
                 event = decode_event(record.value or b"")
             except InvalidMessageError as error:
-                outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.DECIDE, error.reason, error.detail)))
+                outgoing.append(self.dead_letters.write(DeadLetter(record, "decide", error.reason, error.detail)))
                 continue
             outgoing += [self._record(said) for said in await self._said(event, record.headers)]
         return outgoing

@@ -23,7 +23,7 @@ from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.traces import Times, Trace, no_trace
+from nearstream.workers.monitoring.traces import Trace, no_trace
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
@@ -118,7 +118,7 @@ class Delivery:
                     async with window.judging:
                         await self._halt_if(window.exceeded_limit(records, outgoing))
                     await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
-                    self.trace(step.name, records, Times(taken, decided, time.time_ns()))
+                    self.trace(step.name, records, (taken, decided, time.time_ns()))
                     return outgoing
             except IndexBehindError as error:
                 if step.recovery is None:

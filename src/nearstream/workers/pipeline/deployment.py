@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from nearstream.schemas.topics.dead_letter import Payload
 from nearstream.schemas.topics.table import DEAD_LETTERS, Topic
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -73,7 +72,7 @@ class Deployment:
         from importlib.metadata import version
 
         worker = f"nearstream/{version('nearstream')} {role}"
-        return DeadLetterWriter(self.topic(DEAD_LETTERS), worker, Payload(self.settings.dead_letter_payload))
+        return DeadLetterWriter(self.topic(DEAD_LETTERS), worker, self.settings.dead_letter_payload)
 
     def index_address(self) -> IndexAddress:
         """Return the address of the shared index."""

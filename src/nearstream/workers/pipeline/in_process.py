@@ -95,15 +95,15 @@ class Embedded:
             arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
             (matched,) = await self.matcher.match_all([arrival])
             return Outcome(item.source, matched.events)
-        page = self.pages.with_page(parsed)
-        unsigned = page.unsigned._replace(document=read_as(page.unsigned.document))
+        unsigned, page = self.pages.with_page(parsed)
+        unsigned = unsigned._replace(document=read_as(unsigned.document))
         signature = self.signer.sign(*unsigned)
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded)
         matched = await self.matcher.match(signature)
         if matched.verdict is not None and matched.verdict.family.ordinal == 1:
             self._founders.add(matched.registered.number)
-        facts = facts_with_payload(page.page, item.record.headers)
+        facts = facts_with_payload(page, item.record.headers)
         degraded, text = signature.degraded, unsigned.document.text or ""
         return Outcome(item.source, matched.events, matched.verdict, degraded=degraded, page=facts, text=text)
 

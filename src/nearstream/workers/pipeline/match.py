@@ -24,7 +24,7 @@ from nearstream.schemas.topics.codec import (
     event_headers,
     origin_header,
 )
-from nearstream.schemas.topics.dead_letter import DeadLetter, Stage
+from nearstream.schemas.topics.dead_letter import DeadLetter
 from nearstream.schemas.topics.table import DOCUMENTS, LABELS_CHANGED, topics_of
 from nearstream.schemas.verdicts.events import Event, kind_of, subject_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
@@ -162,7 +162,7 @@ class Matching:
 
         async def failed(record: ConsumerRecord, error: BaseException) -> ProducerRecord:
             await self._cover([record], covered)
-            return self.dead_letters.unprocessable(record, Stage.MATCH, error)
+            return self.dead_letters.unprocessable(record, "match", error)
 
         outgoing = await decide_apart(records, partial(self._match_once, covered=covered), failed)
         self._unsure -= {record.partition for record in records}
@@ -176,7 +176,7 @@ class Matching:
                 arrival = arrival_of(record, self.scheme, self.limits)
                 arrivals.append((record, at_home(arrival, self.matcher.partitions)))
             except InvalidMessageError as error:
-                outgoing.append(self.dead_letters.write(DeadLetter(record, Stage.MATCH, error.reason, error.detail)))
+                outgoing.append(self.dead_letters.write(DeadLetter(record, "match", error.reason, error.detail)))
         partitions = {record.partition for record in records}
         is_again = bool(partitions & self._unsure)
         self._unsure |= partitions  # until the whole batch is done, also if its records are matched one by one

@@ -51,7 +51,7 @@ class Signing:
         return await decide_apart(records, self._decide, self._failed)
 
     async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, Stage.SIGN, error)
+        return self.dead_letters.unprocessable(record, "sign", error)
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []
@@ -72,7 +72,7 @@ class Signing:
         outgoing = []
         documents = [item for _, item in group if isinstance(item, Unsigned)]
         read = await self.pages.with_texts(documents, until)
-        signed = zip(self.signer.sign_many(page.unsigned for page in read), read, strict=True)
+        signed = zip(self.signer.sign_many(unsigned for unsigned, _ in read), read, strict=True)
         for record, item in group:
             result = self._signed(record, *next(signed)) if isinstance(item, Unsigned) else item
             if result is not None:
@@ -84,20 +84,20 @@ class Signing:
         try:
             parsed = parse_document(record, self.limits)
         except InvalidMessageError as error:
-            return self._refused(record, Stage.DECODE, error)
+            return self._refused(record, "decode", error)
         if isinstance(parsed, Removal):
             return removal_record(self.topic, parsed, _passed_on(record))
         return parsed
 
     def _signed(
-        self, record: ConsumerRecord, signature: Signature | InvalidMessageError, page: ReadDocument
+        self, record: ConsumerRecord, signature: Signature | InvalidMessageError, read: ReadDocument
     ) -> ProducerRecord | None:
         if isinstance(signature, InvalidMessageError):
-            return self._refused(record, Stage.SIGN, signature)
+            return self._refused(record, "sign", signature)
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        passed_on = [*_passed_on(record), *page_headers(facts_with_payload(page.page, record.headers))]
+        passed_on = [*_passed_on(record), *page_headers(facts_with_payload(read[1], record.headers))]
         return signature_record(self.topic, signature, passed_on, record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import NamedTuple
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
@@ -35,9 +34,9 @@ from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
-from nearstream.workers.monitoring.probe import Saying, start_probe
+from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.monitoring.status_server import serve_status
-from nearstream.workers.operations.checks import Grade, memory, persistence
+from nearstream.workers.operations.checks import memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
 from nearstream.workers.pipeline.alert import Alerting, LabelWatch
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
@@ -83,7 +82,8 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
     _log_start(deployment, role)
     health = Health()
-    _start_monitoring(deployment, role, health, agents)
+    signing, matching, *_ = agents
+    _start_monitoring(deployment, role, health, matching)
     app = create_app(own_group(settings, role), health, *agents)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
@@ -96,18 +96,13 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
             health.leave()
         raise
     finally:
-        if agents.signing is not None:
-            agents.signing.pages.close()
+        if signing is not None:
+            signing.pages.close()
         log.info("stopped")
 
 
-class Agents(NamedTuple):
-    """The parts with which the agents of a worker decide, None for a missing agent."""
-
-    signing: Signing | None = None
-    matching: Matching | None = None
-    deciding: Deciding | None = None
-    alerting: Alerting | None = None
+# The parts with which the agents of a worker decide, None for a missing agent.
+Agents = tuple[Signing | None, Matching | None, Deciding | None, Alerting | None]
 
 
 async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
@@ -132,7 +127,7 @@ async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
     await _require_same_topic(deployment, await index.checkpoints(), wait_seconds)
     for info in await server_facts(index.client):
         for check in (memory(info), persistence(info)):
-            if check.grade is not Grade.OK:
+            if check.grade != "OK":
                 log.warning("%s: %s", check.subject, check.detail)
     return index
 
@@ -141,9 +136,6 @@ async def _require_same_topic(deployment: Deployment, checkpoints: Mapping[int, 
     """Refuse an index that is ahead of the topic.
 
     It was built from an earlier topic of this name, so it would take new records for repeats.
-
-    Raises:
-        SettingsError: A checkpoint of the index is not below the end of its partition.
     """
     topic = deployment.topic(SIGNATURES)
     ends = await kafka_offsets.end_offsets(deployment.settings, topic, wait_seconds)
@@ -210,10 +202,10 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         )
     # Last, so that a refused start leaves no record where NEARSTREAM_NAMESPACE is mistyped.
     await claim_deployment(deployment, role, wait_seconds, new_group=new_group)
-    return Agents(signing, matching, deciding, alerting)
+    return signing, matching, deciding, alerting
 
 
-def _start_monitoring(deployment: Deployment, role: str, health: Health, agents: Agents) -> None:
+def _start_monitoring(deployment: Deployment, role: str, health: Health, matching: Matching | None) -> None:
     """Start the probe that updates the worker's health, and serve health and metrics."""
     settings, address = deployment.settings, deployment.index_address()
 
@@ -235,9 +227,9 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, agents:
 
     read = {"alert": (VERDICTS, DEAD_LETTERS), "decide": (VERDICTS,)}.get(role, (DOCUMENTS, SIGNATURES))
     open_lag = partial(lag_reader, own, WATCH_SECONDS, read)
-    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), Saying(say, forget))
+    start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), (say, forget))
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
-    counts = agents.matching.matcher.counts if agents.matching else None
+    counts = matching.matcher.counts if matching else None
     WorkerMetrics(health, counts, build).register()
     if settings.status != "off":
         served = serve_status(settings.status, health, settings.status_token)

@@ -8,9 +8,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, Headers, Produce
 from nearstream.schemas.topics.dead_letter import (
     REPLAYS_HEADER,
     DeadLetter,
-    Payload,
     Reason,
-    Stage,
     StoredDeadLetter,
     dead_id,
     outgoing,
@@ -22,10 +20,8 @@ FOREIGN: Headers = [("x", b"1"), ("x", None), ("__connect.errors.topic", b"of an
 ORIGINAL = ConsumerRecord("nearstream.documents.v1", 3, 8812, 1_772_439_301_000, b"k", b"{broken", FOREIGN)
 
 
-def _letter(
-    about: ConsumerRecord = ORIGINAL, payload: Payload = Payload.FULL, max_bytes: int = 1 << 20
-) -> ConsumerRecord:
-    fault = DeadLetter(about, Stage.DECODE, Reason.NOT_JSON, "JSON expected")
+def _letter(about: ConsumerRecord = ORIGINAL, payload: str = "full", max_bytes: int = 1 << 20) -> ConsumerRecord:
+    fault = DeadLetter(about, "decode", Reason.NOT_JSON, "JSON expected")
     return _kept(outgoing(fault, "nearstream.dead-letters.v1", "nearstream/0.3.0 sign", payload, max_bytes))
 
 
@@ -55,7 +51,7 @@ def test_a_letter_gives_back_the_record_that_was_refused() -> None:
 
 @pytest.mark.parametrize(
     "letter",
-    [_letter(payload=Payload.HEAD), _letter(payload=Payload.HASH), _letter(ORIGINAL._replace(value=None))],
+    [_letter(payload="head"), _letter(payload="hash"), _letter(ORIGINAL._replace(value=None))],
 )
 def test_a_letter_without_all_bytes_is_not_whole(letter: ConsumerRecord) -> None:
     assert not _read(letter).is_whole

@@ -5,7 +5,7 @@ from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.workers.cli.check import NewParts, new_parts, part_lines
 from nearstream.workers.config.settings import load
-from nearstream.workers.operations.signatures import Checked
+from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
 from tests.support.made_up import NOON, words
@@ -21,7 +21,7 @@ async def told_of(text: str) -> NewParts:
     signature = job.signer.sign(Document(id="draft", text=text, observed_at=NOON))
     question = newcomer(signature, DEPLOYMENT.scheme, DEPLOYMENT.key, DEPLOYMENT.thresholds)
     found = found_in_text(find(question, await look_up(job.store, question)), text, DEPLOYMENT.scheme.text)
-    return new_parts(Checked("draft.txt", "draft", answer(found, 20), text, found.novelty))
+    return new_parts(Signed("draft.txt", signature, text=text), answer(found, 20), found.novelty)
 
 
 def written(text: list[str]) -> str:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.demo import KnownRelation, Row, check_relations
+from nearstream.workers.cli.demo import KnownRelation, check_relations
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 SENT = frozenset(RELATIONS)
@@ -50,7 +50,7 @@ SEEN: tuple[tuple[KnownRelation, list[Event], tuple[int, int, int, int]], ...] =
 
 def test_events_and_families_show_the_relation_of_a_pair() -> None:
     for pair, events, counts in SEEN:
-        assert check_relations([pair], events, SENT).rows == (Row(pair.relation, 1, *counts),), pair
+        assert check_relations([pair], events, SENT).rows == {pair.relation: (1, *counts)}, pair
     agreement = check_relations([pair for pair, _, _ in SEEN[:4]], SEEN[0][1], SENT)
     assert (agreement.share, agreement.unknown_pairs, agreement.is_sufficient) == (0.25, 0, False)
 
@@ -64,10 +64,10 @@ def test_one_family_shows_what_two_copies_are_to_each_other() -> None:
     ):
         copies = [verdict(name, "one", version, lineage) for name in "ab"]
         for each in (*RELATIONS, "unrelated"):
-            (row,) = check_relations([KnownRelation("b", "a", each)], copies, SENT).rows
-            assert row == (Row(each, 1, 1, 1, 0, 0) if each == relation else Row(each, 1, 0, 0, 1, 0))
-        (row,) = check_relations([KnownRelation("b", "a", "overlap")], [*copies, OVERLAP], SENT).rows
-        assert row == Row("overlap", 1, 1, 0, 0, 0)  # an event counts more than a family
+            rows = check_relations([KnownRelation("b", "a", each)], copies, SENT).rows
+            assert rows == {each: (1, 1, 1, 0, 0) if each == relation else (1, 0, 0, 1, 0)}
+        rows = check_relations([KnownRelation("b", "a", "overlap")], [*copies, OVERLAP], SENT).rows
+        assert rows == {"overlap": (1, 1, 0, 0, 0)}  # an event counts more than a family
 
 
 def test_pairs_beyond_the_known_ones_are_counted_once() -> None:

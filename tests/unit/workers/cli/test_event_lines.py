@@ -17,7 +17,6 @@ from nearstream.schemas.topics.codec import decode_event, encode_json, event_hea
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.workers.cli.events import COLUMNS, arrival_object, line, print_arrival, verdict_line
-from nearstream.workers.operations.tail import Arrival
 from nearstream.workers.operations.terminal import columns, print_json
 from tests.support.forged import FORGED, dangerous
 
@@ -70,10 +69,10 @@ def named(kind: str, newer_id: str, older_id: str = "") -> Event:
     return replace(event, newer=replace(event.newer, id=newer_id), older=replace(event.older, id=older_id or newer_id))
 
 
-def arrival(event: Event) -> Arrival:
+def arrival(event: Event) -> tuple[ConsumerRecord, Event]:
     """The event as a worker sends it."""
     record = ConsumerRecord("events", 1, 7, 0, None, encode_json(event), event_headers(event, DETECTED))
-    return Arrival(record, event)
+    return record, event
 
 
 def test_each_example_has_this_line() -> None:
@@ -179,7 +178,7 @@ def test_a_line_fits_120_columns_whatever_the_ids(one: str, other: str, third: s
 
 def test_json_is_the_event_with_the_time_of_its_detection(capsys: pytest.CaptureFixture[str]) -> None:
     for kind in KINDS:
-        print_json(arrival_object(arrival(example(kind))))
+        print_json(arrival_object(*arrival(example(kind))))
         (text,) = capsys.readouterr().out.splitlines()
         expected = {**json.loads(encode_json(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
         assert list(json.loads(text).items()) == list(expected.items())
@@ -189,12 +188,12 @@ def test_without_a_readable_time_the_detection_is_unknown() -> None:
     for time in (None, b"", b"yesterday", b"2026-03-02T08:16:40", b"\xff", b"9" * 400):
         event = example("version")
         headers = [] if time is None else [("ce_time", time)]
-        found = Arrival(ConsumerRecord("events", 1, 7, 0, None, encode_json(event), headers), event)
-        assert arrival_object(found)["detected_at"] is None
+        record = ConsumerRecord("events", 1, 7, 0, None, encode_json(event), headers)
+        assert arrival_object(record, event)["detected_at"] is None
 
 
 def test_the_name_of_a_long_topic_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    print_arrival(Arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None))
+    print_arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None)
     text = capsys.readouterr().out
     assert text.endswith("xxx 1 offset 7 is no event of this release\n")
     assert columns(text.removesuffix("\n")) <= COLUMNS

@@ -10,7 +10,7 @@ from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.store.store import Position
 from nearstream.workers.cli.show import document_lines, document_report
-from nearstream.workers.operations.inspection import DocumentStatus, Inspected
+from nearstream.workers.operations.inspection import Inspected
 from nearstream.workers.redis.reading.inspect import (
     BucketFacts,
     MemberFacts,
@@ -104,7 +104,7 @@ def test_a_state_that_is_not_decided_yet_is_told() -> None:
 
 
 def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
-    inspected = Inspected("default/a", DocumentStatus.REMOVED, "by partition 3", "s")
+    inspected = Inspected("default/a", "removed", "by partition 3", "s")
     assert list(document_lines(inspected, NOW_MS)) == [
         "default/a: removed",
         "                 by partition 3",
@@ -125,4 +125,4 @@ def test_a_document_has_these_fields_in_json() -> None:
 
 
 def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
-    return Inspected("default/a\n", DocumentStatus.LIVE, "", "s", states, BUCKETS)
+    return Inspected("default/a\n", "live", "", "s", states, BUCKETS)

@@ -156,9 +156,9 @@ def test_the_label_of_the_surroundings_is_the_readers_own(pages: PageReader) -> 
 
 
 def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines(pages: PageReader) -> None:
-    found = pages.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
-    assert found.unsigned.degraded == ("main_content_small",)
-    assert found.page.parts == pack_parts(("Menu of the site", "A notice"), HashKey.public())
+    found, facts = pages.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
+    assert found.degraded == ("main_content_small",)
+    assert facts.parts == pack_parts(("Menu of the site", "A notice"), HashKey.public())
     whole = reader(ALL)
     page = whole.read("<h1>The  flood</h1><p>It <b>rose</b>.</p><ul><li>one<li>two</ul>a<br>b<table><tr><td>c<td>d")
     bomb = whole.read("<div>" * 5_000 + "<p>deep")
@@ -171,8 +171,8 @@ def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines(pages: PageRe
     assert "The river rose by 12 metres" in framed
     # Parts that are missing because a page was cut off would look like a change.
     rose = Unsigned(Document(id="a", html="<p>The river rose."))
-    assert pages.with_page(rose).page.parts
-    assert pages.with_page(rose._replace(degraded=("truncated",))).page.parts == b""
+    assert pages.with_page(rose)[1].parts
+    assert pages.with_page(rose._replace(degraded=("truncated",)))[1].parts == b""
 
 
 def test_without_the_extra_tags_are_stripped_and_the_log_says_so(
@@ -199,7 +199,7 @@ async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
         unsigned(3, html="<div>" * 5_000 + "<p>deep"),
         unsigned(4, html="<p>two"),
     ]
-    read = [page.unsigned for page in await pages.with_texts(batch, until=math.inf)]
+    read = [found for found, _ in await pages.with_texts(batch, until=math.inf)]
     assert [item.document.id for item in read] == ["0", "1", "2", "3", "4"]
     texts = [(item.document.text or "").strip()[:9] for item in read]
     assert texts == ["The flood", "<p>no pag", "one", "deep", "two"]
@@ -216,10 +216,10 @@ async def test_b47_a_page_that_hangs_a_parser_holds_the_event_loop_only_for_a_mo
             gaps = [0.0]
             watching = asyncio.create_task(watch(gaps))
             await asyncio.sleep(0)
-            (read,) = await hasty.with_texts([unsigned(0, html=bomb + "<p>behind")], until=math.inf)
+            ((read, _),) = await hasty.with_texts([unsigned(0, html=bomb + "<p>behind")], until=math.inf)
             await asyncio.sleep(0)
             watching.cancel()
-            assert read.unsigned.document.text is not None
+            assert read.document.text is not None
             if max(gaps) < STALL_SECONDS:
                 break
         assert max(gaps) < STALL_SECONDS
@@ -241,7 +241,7 @@ async def test_pages_of_a_batch_that_takes_too_long_get_less_time(monkeypatch: p
     began = time.monotonic()
     bombs = [unsigned(number, html=BOMBS["attributes"]) for number in range(2)]
     read = await patient.with_texts([*bombs, unsigned(9, html=PAGE)], until=time.monotonic())
-    assert [page.unsigned.degraded for page in read] == [("extraction_fallback",)] * 2 + [()]
+    assert [found.degraded for found, _ in read] == [("extraction_fallback",)] * 2 + [()]
     assert time.monotonic() - began < 60
     patient.close()
 
@@ -267,7 +267,7 @@ def test_a_declared_page_is_read_as_a_browser_reads_the_head(pages: PageReader) 
     for head, declared in HEADS.items():
         html = f"<!doctype html><html><head><title>t</title>{head}</head><body><p>text"
         document = Document(html=html, url="https://a.example/y")
-        assert pages.with_page(Unsigned(document)).page.declared == declared, head
+        assert pages.with_page(Unsigned(document))[1].declared == declared, head
 
 
 def test_links_and_images_are_in_the_text_where_that_is_wanted() -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from nearstream.workers.cli.audit import recall_lines
-from nearstream.workers.operations.audit.recall import Audited, Pair, Recall, _summed, measure
+from nearstream.workers.operations.audit.recall import Audited, Recall, _summed, measure
 from nearstream.workers.operations.audit.window import Told
 
 FOUR_FIFTHS = Fraction(4, 5)
@@ -18,7 +18,7 @@ def document(name: str, first: int, offset: int, collection: str = "default") ->
 
 def pairs(documents: list[Audited], told: Told, one_in: int = 1) -> dict[tuple[str, str], bool]:
     found = measure(documents, told, FOUR_FIFTHS, one_in)
-    return {(pair.newer.partition("/")[2], pair.older.partition("/")[2]): pair.is_found for pair in found}
+    return {(newer.partition("/")[2], older.partition("/")[2]): is_found for newer, older, _, is_found in found}
 
 
 def test_a_pair_is_found_by_its_family_or_by_an_event_between_families() -> None:
@@ -55,9 +55,7 @@ def test_the_recall_audit_probes_a_sample_but_indexes_all() -> None:
 
 
 def test_the_recall_is_summed_by_resemblance() -> None:
-    found = [
-        Pair("x/a", "x/b", Fraction(each, 100), is_found) for each, is_found in ((80, True), (84, False), (100, True))
-    ]
+    found = [("x/a", "x/b", Fraction(each, 100), is_found) for each, is_found in ((80, True), (84, False), (100, True))]
     recall = _summed(iter(found), 4, 1, FOUR_FIFTHS)
     assert (recall.pairs, recall.found, recall.ratio) == (3, 2, 2 / 3)
     assert [(each.low, each.pairs, each.found) for each in recall.ranges] == [(0.8, 2, 1), (1.0, 1, 1)]

@@ -9,9 +9,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.dead_letter import (
     DETAIL_HEADER,
     DeadLetter,
-    Payload,
     Reason,
-    Stage,
     header,
     outgoing,
 )
@@ -33,7 +31,7 @@ from tests.support.turns import until
 def about(offset: int, reason: Reason = Reason.NOT_JSON) -> DeadLetter:
     headers = [("planted", b"planted")]
     record = ConsumerRecord("nearstream.documents.v1", 3, offset, 0, b"planted", b'{"text":"planted"', headers)
-    return DeadLetter(record, Stage.DECODE, reason, "Input data was truncated")
+    return DeadLetter(record, "decode", reason, "Input data was truncated")
 
 
 async def test_the_log_tells_the_first_letter_of_a_reason_without_its_value_and_counts_the_others(
@@ -55,7 +53,7 @@ async def test_the_log_tells_the_first_letter_of_a_reason_without_its_value_and_
 
 async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter() -> None:
     async def refuse(refused: ConsumerRecord, failed: BaseException) -> ProducerRecord:
-        return DeadLetterWriter("dead", "nearstream/0 sign", Payload.HASH).unprocessable(refused, Stage.SIGN, failed)
+        return DeadLetterWriter("dead", "nearstream/0 sign", "hash").unprocessable(refused, "sign", failed)
 
     def failing(error: Exception) -> Decide:
         async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
@@ -107,7 +105,7 @@ def _batch(refused: list[bool], start: int = 0) -> tuple[list[ConsumerRecord], l
     """Return records with their results, which are dead letters for the refused ones."""
     records = [ConsumerRecord("in", 0, start + number, 0, None, b"", []) for number in range(len(refused))]
     sent = [
-        outgoing(DeadLetter(record, Stage.DECODE, Reason.NOT_JSON, ""), "dead", "w", Payload.FULL, 10_000)
+        outgoing(DeadLetter(record, "decode", Reason.NOT_JSON, ""), "dead", "w", "full", 10_000)
         if dead
         else ProducerRecord("out", None, b"", [])
         for record, dead in zip(records, refused, strict=True)

@@ -21,7 +21,7 @@ from aiokafka.errors import (
 from faust.exceptions import ProducerSendError
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
-from nearstream.schemas.topics.dead_letter import DeadLetter, Payload, Reason, Stage, outgoing
+from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, outgoing
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.monitoring.health import Health
@@ -373,8 +373,8 @@ async def test_lanes_share_one_limit_of_dead_letters_and_halt_together_before_an
         if records[0].offset == 9:
             await until(lambda: bench.health.halted)
             return await echo(records)
-        letters = [DeadLetter(each, Stage.DECODE, Reason.NOT_JSON, "an object expected") for each in records]
-        return [outgoing(letter, "dead", "w", Payload.FULL, 10_000) for letter in letters]
+        letters = [DeadLetter(each, "decode", Reason.NOT_JSON, "an object expected") for each in records]
+        return [outgoing(letter, "dead", "w", "full", 10_000) for letter in letters]
 
     batches = [[consumed(9, 1)], [consumed(1), consumed(2)], [consumed(3), consumed(4)]]
     bench = Bench(batches, lanes=2, limits=DeadLetterLimit(4, 0.0))

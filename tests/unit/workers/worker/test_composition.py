@@ -37,9 +37,9 @@ def broker(monkeypatch: pytest.MonkeyPatch, *failures: KafkaError) -> list[Kafka
 
 async def test_a_broker_that_goes_away_while_a_worker_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     to_come = broker(monkeypatch, NodeNotReadyError(), RequestTimedOutError())
-    agents = await prepare(DEPLOYMENT, "sign", 10.0)
-    assert agents.signing is not None
-    assert (agents.matching, agents.deciding) == (None, None)
+    signing, matching, deciding, _ = await prepare(DEPLOYMENT, "sign", 10.0)
+    assert signing is not None
+    assert (matching, deciding) == (None, None)
     assert not to_come
 
 

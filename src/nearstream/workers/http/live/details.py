@@ -1,7 +1,7 @@
 """Show two documents beside each other, and the states of one, from their signatures."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from nearstream.schemas.documents.document import from_milliseconds
@@ -55,11 +55,7 @@ class Stored:
 
 
 def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:
-    """Show what two documents share, by their signatures or what the index keeps of these.
-
-    Raises:
-        ValueError: The signatures are of two schemes or two collections.
-    """
+    """Show what two documents share, by their signatures or what the index keeps of these."""
     related = _related(one, other, deployment)
     newer, older, numbers = related.newer, related.older, related.estimate
     told = evidence(related)
@@ -146,17 +142,7 @@ def _spans(related: Related) -> tuple[LiveSpan, ...]:
 
 def _rule(condition: Condition) -> LiveRule:
     clauses = (
-        tuple(
-            LiveComparison(
-                number=each.number,
-                value=round(each.value, _DECIMALS),
-                sign=each.sign,
-                threshold=each.threshold,
-                bound=each.bound,
-                holds=each.holds,
-            )
-            for each in clause
-        )
+        tuple(LiveComparison(**asdict(each) | {"value": round(each.value, _DECIMALS)}) for each in clause)
         for clause in condition.clauses
     )
     rule = condition.rule

@@ -186,16 +186,16 @@ async def family_in_index(index: RedisIndex, collection: str, name: str, now_ms:
     family = await stored_family(index, document_key(collection, name))
     if family is None:
         return None
-    page = await members(index, family, max(family.size - _READ, 0), 2 * _READ)
+    known, _ = await members(index, family, max(family.size - _READ, 0), 2 * _READ)
     marks: Counter[tuple[str, str]] = Counter()
-    for each in page.members:
+    for each in known:
         marks.update(marks_of(each.identity.source, each.url, each.identity.labels or {}))
     common = [LiveMark(name=key, value=value, count=count) for (key, value), count in marks.most_common(MARKS)]
     return LiveFamilyDetail(
-        family=_family(family, collection, page.members, now_ms),
+        family=_family(family, collection, known, now_ms),
         marks=tuple(common),
         verdicts={},
-        members=tuple(map(_stored_member, reversed(page.members[-MEMBERS:]))),
+        members=tuple(map(_stored_member, reversed(known[-MEMBERS:]))),
         source="index",
     )
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLag
-from nearstream.schemas.topics.codec import decode_json
+from nearstream.schemas.topics.codec import decode_json, time_sent
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
@@ -33,7 +33,7 @@ from nearstream.workers.kafka.lag import PartitionLag, group_members, lag_reader
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
 from nearstream.workers.kafka.records import follow_from, offsets_since
 from nearstream.workers.kafka.whole_topic import read_silences, read_topic
-from nearstream.workers.operations.tail import Arrival, event_of
+from nearstream.workers.operations.tail import event_of
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.server.client import Caller
@@ -137,11 +137,11 @@ async def _starts(
 
 def _take(feed: Feed, record: ConsumerRecord, first_topic: str) -> None:
     """Feed the event of a record, a retraction only from the first topic."""
-    arrival = Arrival(record, event_of(record))
-    if arrival.event is None or (isinstance(arrival.event, Retraction) and record.topic != first_topic):
+    event = event_of(record)
+    if event is None or (isinstance(event, Retraction) and record.topic != first_topic):
         return
-    sent = arrival.detected_at
-    feed.add(arrival.event, int(sent.timestamp() * 1000) if sent else record.timestamp_ms)
+    sent = time_sent(record.headers)
+    feed.add(event, int(sent.timestamp() * 1000) if sent else record.timestamp_ms)
 
 
 async def _count_day(settings: Settings, feed: Feed) -> None:

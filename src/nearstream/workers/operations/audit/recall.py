@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 from math import ceil, floor
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,12 +52,6 @@ def may_reach(size: int, place: int, other_size: int, other_place: int, resembla
     return shared * resemblance.denominator >= resemblance.numerator * (size + other_size - shared)
 
 
-class _Posting(NamedTuple):
-    number: int
-    place: int
-    size: int
-
-
 class ExactJoin:
     """All sets so far, by the symbols of their prefixes.
 
@@ -75,7 +68,8 @@ class ExactJoin:
         self._resemblance = resemblance
         self._names: list[str] = []
         self._sets: list[NDArray[np.uint64]] = []
-        self._postings: dict[int, list[_Posting]] = {}
+        # By symbol: the number of each set that has it in its prefix, the place there, and the size of the set.
+        self._postings: dict[int, list[tuple[int, int, int]]] = {}
 
     def add(self, name: str, features: Sequence[int] | NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
         """Add a set, and return the earlier ones with at least the resemblance, with theirs.
@@ -91,7 +85,7 @@ class ExactJoin:
         own = np.unique(np.asarray(features, dtype=np.uint64))
         number, size = len(self._sets), own.size
         for place, symbol in enumerate(self._prefix(own), 1):
-            self._postings.setdefault(symbol, []).append(_Posting(number, place, size))
+            self._postings.setdefault(symbol, []).append((number, place, size))
         self._names.append(name)
         self._sets.append(own)
         self.features += size
@@ -109,14 +103,14 @@ class ExactJoin:
         least = ceil(self._resemblance * size)
         found: list[tuple[int, Fraction]] = []
         for place, symbol in enumerate(self._prefix(own), 1):
-            for posting in self._postings.get(symbol, ()):
-                if posting.number in seen:
+            for number, its_place, its_size in self._postings.get(symbol, ()):
+                if number in seen:
                     continue
-                seen.add(posting.number)  # the first common symbol decides, later ones are no better
-                if posting.size >= least and may_reach(size, place, posting.size, posting.place, self._resemblance):
-                    resemblance = self._compare(own, self._sets[posting.number])
+                seen.add(number)  # the first common symbol decides, later ones are no better
+                if its_size >= least and may_reach(size, place, its_size, its_place, self._resemblance):
+                    resemblance = self._compare(own, self._sets[number])
                     if resemblance >= self._resemblance:
-                        found.append((posting.number, resemblance))
+                        found.append((number, resemblance))
         return [(self._names[number], resemblance) for number, resemblance in sorted(found)]
 
     def _compare(self, one: NDArray[np.uint64], other: NDArray[np.uint64]) -> Fraction:
@@ -178,14 +172,8 @@ async def audit_recall(window: Window, resemblance: Fraction, one_in: int) -> Re
     return _summed(found, len(matched), len(documents) - len(matched), resemblance)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A pair of the exact join, and whether the deployment has found it."""
-
-    newer: str
-    older: str
-    resemblance: Fraction
-    is_found: bool
+# A pair of the exact join: newer and older document, their resemblance, and whether the deployment has found the pair.
+Pair = tuple[str, str, Fraction, bool]
 
 
 def measure(documents: Sequence[Audited], told: Told, resemblance: Fraction, one_in: int) -> Iterator[Pair]:
@@ -200,7 +188,7 @@ def measure(documents: Sequence[Audited], told: Told, resemblance: Fraction, one
         join = joins.setdefault(document.collection, ExactJoin(resemblance))
         if _number(document.document_key) % one_in == 0:
             for older, found in join.probe(document.shingles):
-                yield Pair(document.document_key, older, found, is_found(document.place, places[older]))
+                yield document.document_key, older, found, is_found(document.place, places[older])
         join.insert(document.document_key, document.shingles)
 
 
@@ -233,12 +221,12 @@ def _take(deployment: Deployment, record: ConsumerRecord, parsed: Unsigned | Rem
 def _summed(found: Iterator[Pair], documents: int, waiting: int, resemblance: Fraction) -> Recall:
     counts: dict[int, tuple[int, int]] = {}
     missed: list[tuple[str, str, float]] = []
-    for pair in found:
-        step = int((pair.resemblance - resemblance) / _STEP)
+    for newer, older, of_pair, is_found in found:
+        step = int((of_pair - resemblance) / _STEP)
         pairs, hits = counts.get(step, (0, 0))
-        counts[step] = pairs + 1, hits + pair.is_found
-        if not pair.is_found and len(missed) < MISSED_SHOWN:
-            missed.append((pair.newer, pair.older, round(float(pair.resemblance), 4)))
+        counts[step] = pairs + 1, hits + is_found
+        if not is_found and len(missed) < MISSED_SHOWN:
+            missed.append((newer, older, round(float(of_pair), 4)))
     total, hits = _totals(counts)
     ranges = tuple(Range(round(float(resemblance + step * _STEP), 4), *counts[step]) for step in sorted(counts))
     interval = wilson(hits / max(1, total), total)

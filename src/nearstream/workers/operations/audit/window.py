@@ -17,7 +17,7 @@ from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from nearstream.workers.operations.tail import EventFilter, follow_events
+from nearstream.workers.operations.tail import follow_events
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded
@@ -66,11 +66,11 @@ class Window:
     async def events(self) -> AsyncGenerator[Event]:
         """Yield all verdicts and events."""
         settings, since_ms = self.deployment.settings, self.since_ms
-        found = follow_events(settings, self.wait_seconds, EventFilter(), since_ms=since_ms, until_end=True)
+        found = follow_events(settings, self.wait_seconds, since_ms=since_ms, until_end=True)
         async with aclosing(found) as arrivals:
-            async for arrival in arrivals:
-                if arrival.event is not None:
-                    yield arrival.event
+            async for _, event in arrivals:
+                if event is not None:
+                    yield event
 
     async def told(self) -> "Told":
         """Return what the deployment has found, by its verdicts and events."""

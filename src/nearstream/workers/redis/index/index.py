@@ -63,11 +63,6 @@ class RedisIndex:
         """Open the index at this address, for this count of partitions of `signatures`.
 
         If it `may_create` the index, nothing was ever admitted, so a missing one is new rather than lost.
-
-        Raises:
-            SettingsError: The server, our rights, the scheme, the key or the count of slots do not fit.
-            IndexLostError: There is no index, although there was one.
-            IndexUnavailableError: The server does not answer.
         """
         shape = address.shape(partitions)
         client = connect(address.connection)

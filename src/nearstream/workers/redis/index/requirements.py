@@ -19,9 +19,6 @@ async def check_requirements(client: Client, address: IndexAddress, *, may_creat
     """Refuse a server, rights, a scheme or a key that do not fit.
 
     If `may_create` is true, a new scheme is added to the namespace.
-
-    Raises:
-        SettingsError: One of them does not fit.
     """
     with errors_mapped():
         async with asyncio.timeout(_DEADLINE_SECONDS):

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.arriving import pack_keys
@@ -75,13 +74,7 @@ class BucketFacts:
 _KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
 
 
-class _Stored(NamedTuple):
-    """A state whose record is stored."""
-
-    number: int  # its number
-    state: State  # what is stored beside its record
-    record: bytes  # its whole record
-    size: int  # bytes of its record as it is stored
+_Stored = tuple[int, State, bytes, int]  # a number, its state, its whole record, and the bytes of that as it is stored
 
 
 async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
@@ -90,9 +83,9 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
     now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
     facts, successor = [], 0
     for stored in chain:
-        is_late = stored.state.is_late
-        facts.append(_facts_of(index, stored, stored.number if is_late else successor, now_ms))
-        successor = successor if is_late else stored.number
+        number, state, *_ = stored
+        facts.append(_facts_of(index, stored, number if state.is_late else successor, now_ms))
+        successor = successor if state.is_late else number
     return tuple(await asyncio.gather(*facts))
 
 
@@ -127,7 +120,7 @@ async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
         whole = await _whole(store, state, record)
         if whole is None:
             break
-        found.append(_Stored(number, state, whole, len(record)))
+        found.append((number, state, whole, len(record)))
         number = state.before
     return found
 

@@ -1,7 +1,6 @@
 """Read who belongs to a family."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.store.families import hour_start
@@ -11,14 +10,6 @@ from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.index.index import RedisIndex, current_state, founder_in
 from nearstream.workers.redis.server.client import ask
 from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
-
-
-@dataclass(frozen=True)
-class MembersPage:
-    """Some members of a family."""
-
-    members: Sequence[Recorded]  # those that are stored, in order of joining
-    next: int | None  # the ordinal behind which others are, None if there are no more
 
 
 async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | None:
@@ -32,17 +23,20 @@ async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | N
     return family_facts(growth, founder if growth else number, own)
 
 
-async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int) -> MembersPage:
-    """Return up to `limit` members of a family that joined behind the ordinal `after`."""
+async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int) -> tuple[list[Recorded], int | None]:
+    """Return up to `limit` members of a family that joined behind the ordinal `after`, those that are stored.
+
+    They are in order of joining. The ordinal behind which others are follows, None if there are no more.
+    """
     founder = family.number
     if family.growth is None:
-        return MembersPage(list((await living(index, [founder][after : after + limit])).values()), None)
+        return list((await living(index, [founder][after : after + limit])).values()), None
     places = await _places(index, founder, f"({after}", f"({LINK_SCORE}", limit + 1)
     page, rest = places[:limit], places[limit:]
     end = page[-1][1] if rest else None
     if end is not None and rest[0][1] == end:  # a document whose states change has one place for both
         page += await _places(index, founder, end, end, limit)
-    return MembersPage(list((await living(index, [number for number, _ in page])).values()), end)
+    return list((await living(index, [number for number, _ in page])).values()), end
 
 
 async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorded]:

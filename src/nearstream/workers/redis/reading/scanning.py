@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import NamedTuple
 from zlib import crc32
 
 from nearstream.workers.redis.index.index import RedisIndex
@@ -14,15 +13,6 @@ _MOST, _MOST_OF_OTHERS = {KeyKind.REGISTRY: 50_000}, 1_000
 _LEAST = 25  # keys of one kind in a sample of one slot
 _STEP = 1_000  # keys after which progress is told
 _KINDS = {bytes(kind): kind for kind in KeyKind}
-
-
-class StoredKey(NamedTuple):
-    """A key of an index."""
-
-    slot: int  # its slot
-    kind: KeyKind  # its kind
-    end: bytes  # what follows the kind
-    key: bytes  # all of it
 
 
 class KeySample:
@@ -61,24 +51,24 @@ class KeySample:
 KeySamples = Mapping[tuple[int, KeyKind], KeySample]
 
 
-async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIterator[StoredKey]:
-    """Yield all keys of an index, or those of one kind, some perhaps twice.
+async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIterator[tuple[int, KeyKind, bytes]]:
+    """Yield all keys of an index, or those of one kind, some perhaps twice, each with its slot and its kind.
 
     This walks through all keys of the servers, so it takes a while where there are many.
     """
     async for key in keys_of(index.client, index.layout.prefix + b"*}" + (kind or b"")):
-        stored = _unpacked(index.layout, key)
-        if stored is not None and kind in (None, stored.kind):
-            yield stored
+        place = _place(index.layout, key)
+        if place is not None and kind in (None, place[1]):
+            yield *place, key
 
 
-def _unpacked(layout: StoreLayout, key: bytes) -> StoredKey | None:
-    """Return what a key says, None if it is not of this index."""
+def _place(layout: StoreLayout, key: bytes) -> tuple[int, KeyKind] | None:
+    """Return the slot and the kind of a key, None if it is not of this index."""
     place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
     slot, kind = place.partition(b".")[0], _KINDS.get(rest[:1])
     if kind is None or not slot.isdigit() or int(slot) >= layout.shape.slots:
         return None
-    return StoredKey(int(slot), kind, rest[1:], key)
+    return int(slot), kind
 
 
 async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> KeySamples:
@@ -90,8 +80,8 @@ async def sample_keys(index: RedisIndex, step: Callable[[int], None] = lambda co
         for kind in KeyKind
     }
     passed = 0
-    async for stored in stored_keys(index):
-        samples[stored.slot, stored.kind].add(stored.key)
+    async for slot, kind, key in stored_keys(index):
+        samples[slot, kind].add(key)
         passed += 1
         if passed == _STEP:
             step(passed)

@@ -167,8 +167,8 @@ async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFa
     This walks through all keys of the servers, so it takes a while where there are many.
     """
     page: list[bytes] = []
-    async for stored in stored_keys(index, KeyKind.STATES):
-        page.append(stored.key)
+    async for _, _, key in stored_keys(index, KeyKind.STATES):
+        page.append(key)
         if len(page) == _PAGE:
             for facts in await families_in(index, page, now_ms):
                 yield facts

@@ -132,12 +132,7 @@ async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
 
 
 async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
-    """Return the reply of a function of one key. Load the library if it is missing.
-
-    Raises:
-        IndexUnavailableError: The server does not answer. The function may have run.
-        SettingsError: The server refuses our name, password or rights.
-    """
+    """Return the reply of a function of one key. Load the library if it is missing."""
     with errors_mapped():
         # Without a target, the client of a cluster would ask a server which of the arguments are keys.
         target = await _owner(client, key)

@@ -46,10 +46,6 @@ class HeldConnections:
         """Return the reply to each command, or its refusal.
 
         If anything goes wrong, the connection is closed, because replies may be under way.
-
-        Raises:
-            ConnectionError: There is no connection.
-            TimeoutError: The server does not reply in time.
         """
         # The stub of hiredis knows tuples of one item only.
         packed = b"".join([pack_command(tuple(command)) for command in commands])  # type: ignore[arg-type]

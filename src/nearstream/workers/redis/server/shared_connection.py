@@ -46,12 +46,7 @@ class SharedConnection:
         return reply
 
     async def execute_commands(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
-        """Return the reply to each command, or its refusal.
-
-        Raises:
-            ConnectionError: There is no connection, or too many commands are unanswered.
-            TimeoutError: The server has left commands unanswered for too long.
-        """
+        """Return the reply to each command, or its refusal."""
         if self._connection is None:
             await self._opened()
         connection, loop = self._connection, asyncio.get_running_loop()
