@@ -232,21 +232,6 @@ async def test_a_founder_updated_in_the_batch_of_its_copies_loses_nobody(store: 
     assert not copies or len(set(living)) == 1
 
 
-@pytest.mark.parametrize("exact", [False, True])
-async def test_an_expired_representative_was_replaced_in_time(make: Make, exact: bool) -> None:
-    """A campaign lasts four retentions, and a copy comes every half an hour."""
-    store, time = at_time(await make(FOUR_HOURS), START_MS)
-    one, heads, found = matcher(store), set[int](), list[Matched]()
-    for minute in range(0, 16 * 60, 30):
-        time.now_ms = START_MS + minute * MINUTE_MS
-        found.append(await one.match(signed(f"m{minute}", BODY if exact else edited(BODY, minute), minute)))
-        assert verdict(found[-1]).verdict == ("unique" if not minute else COPIES[not exact])
-        heads |= {each.representative for each in await families(store, found[-2:])}
-    assert len({verdict(each).family.id for each in found}) == 1
-    assert [verdict(each).family.ordinal for each in found] == list(range(1, len(found) + 1))
-    assert len(heads) > 3
-
-
 async def test_a_document_seen_again_late_in_its_life_stays_in_its_family(make: Make) -> None:
     store, time = at_time(await make(FOUR_HOURS), START_MS)
     one, member = matcher(store), signed("m1", edited(BODY, 1), 1)

@@ -18,25 +18,8 @@ def site(number: int) -> bytes:
 
 async def join(store: Store, number: int, own: int, first: int = 1, instead: int = 0) -> int:
     """Let a page of a site join a family, and return the count of its sites."""
-    (joined,) = await store.join(
-        [
-            Join(
-                FOUNDER,
-                number,
-                False,
-                True,
-                b"",
-                instead,
-                b"a family of pages"[:16],
-                0,
-                b"",
-                b"",
-                1,
-                site(own),
-                site(first),
-            )
-        ]
-    )
+    sites, family_id = (site(own), site(first)), b"a family of pages"[:16]
+    (joined,) = await store.join([Join(FOUNDER, number, False, True, b"", instead, family_id, 0, b"", b"", 1, *sites)])
     return joined.sites
 
 

@@ -12,7 +12,7 @@ from nearstream.streams.store.store import Store
 from tests.support.families import lines
 from tests.support.made_up import words
 from tests.support.matched import found, in_order, matcher, neighbours, put, removal, sent_at, sign, verdict
-from tests.support.stores import Make, at_time
+from tests.support.stores import at_time
 
 OFFSETS = (0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**40)
 TEXT = words(1, 80)
@@ -53,21 +53,6 @@ async def test_any_time_of_observation_is_stored(store: Store, minute: int) -> N
     first, second = in_order([state("v1", minute), state("v2")])
     await matcher(store).match_all([first, second])
     assert await live_version(store) == version(max(first, second, key=lambda one: one.signature.observed_at_ms))
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_states_have_one_order_however_they_arrive(make: Make, seed: int) -> None:
-    random = Random(seed)
-    states = [
-        sent_at(one, random.choice(OFFSETS), random.choice([0, 1, 300])) if random.random() < 0.8 else one
-        for one in (state(number, random.randrange(2)) for number in range(12))
-    ]
-    live = set()
-    for _ in range(4):
-        store = await make()
-        await matcher(store).match_all(in_order(random.sample(states, len(states))))
-        live.add(await live_version(store))
-    assert len(live) == 1
 
 
 async def test_a_late_state_stands_at_its_place(store: Store) -> None:

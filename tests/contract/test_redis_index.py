@@ -1,10 +1,8 @@
 """Behaviour that only an index on a server has."""
 
 import asyncio
-import multiprocessing
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -32,7 +30,6 @@ from tests.support.made_up import KEY, STANDARD, TEXT, words
 from tests.support.matched import arrivals, crawl, matcher
 
 BATCH = crawl(PARTITIONS)
-PAIRS = 14
 
 FUSE = """
 local fuse = 0
@@ -180,43 +177,6 @@ async def test_two_releases_run_side_by_side(
     assert found.verdict is not None
     assert found.verdict.family.ordinal == 3
     await client.execute_command("FUNCTION DELETE", "nearstream_store_newer000")
-
-
-def match_share(address: IndexAddress, share: int) -> dict[str, tuple[str, int]]:
-    """Match one of equal shares of documents, in an order of its own, and return its family and ordinal for each.
-
-    Several processes run this at once, each with another share.
-    """
-
-    async def run() -> dict[str, tuple[str, int]]:
-        index = await made(address)
-        lane = matcher(index.store())
-        texts = [(f"{share}-{pair}", words(pair, 150)) for pair in Random(share).sample(range(PAIRS), PAIRS)]
-        batch = [
-            replace(each, position=each.position._replace(partition=share))
-            for each in arrivals(texts, 1)
-            if each.position is not None
-        ]
-        told: dict[str, tuple[str, int]] = {}
-        for at in range(0, PAIRS, 7):
-            for found in await lane.match_all(batch[at : at + 7]):
-                assert found.verdict is not None
-                told[found.verdict.id] = found.verdict.family.id, found.verdict.family.ordinal
-        return told
-
-    return asyncio.run(run())
-
-
-@pytest.mark.parametrize("slots", [3])
-def test_copies_that_racing_processes_match_are_one_family(address: IndexAddress, slots: int) -> None:
-    place, shares = replace(address, slots=slots), 3
-    with ProcessPoolExecutor(shares, mp_context=multiprocessing.get_context("spawn")) as processes:
-        runs = [processes.submit(match_share, place, share) for share in range(shares)]
-        told = {name: said for run in runs for name, said in run.result(timeout=60).items()}
-    for pair in range(PAIRS):
-        trio = [told[f"{share}-{pair}"] for share in range(shares)]
-        assert len({family for family, _ in trio}) == 1
-        assert sorted(ordinal for _, ordinal in trio) == [1, 2, 3]
 
 
 async def test_an_evicting_server_is_refused(own_address: IndexAddress) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from redis.asyncio import Redis
@@ -14,24 +13,22 @@ from nearstream.schemas.topics.codec import encode_json
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.counterpart import Newcomer
 from nearstream.streams.matching.family import FamilyFacts
-from nearstream.streams.matching.judge import own_family_id
 from nearstream.streams.matching.looking_up import Neighbours
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import HOUR_MS, IndexLimits, IndexLostError, IndexState, IndexUnavailableError
-from nearstream.streams.store.messages import Join, Measure, Query
+from nearstream.streams.store.messages import Join, Measure
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Status
 from nearstream.streams.store.store import Local, Position, Shape, Store
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.operations.rebuild import founder_joins
 from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import KeyKind
 from nearstream.workers.redis.store.lease import RebuildRefusedError
 from tests.contract.conftest import PARTITIONS
-from tests.support.made_up import KEY, NEAR, NOON, OTHER, STANDARD, TEXT, words
+from tests.support.made_up import KEY, NEAR, NOON, STANDARD, TEXT
 from tests.support.matched import arrivals, crawl, matcher
 
 NOON_MS = to_milliseconds(NOON)
@@ -290,38 +287,6 @@ async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> Non
 
 def _number(rebuild: IndexRebuild, arrival: Arrival) -> int:
     return rebuild.store.number(arrival.position)
-
-
-async def test_families_keep_their_ids(address: IndexAddress) -> None:
-    """The first founder of the families of `a` and `e` was removed. That of `c` is still there."""
-    batch = arrivals([("a", TEXT), ("c", OTHER), ("b", NEAR), ("d", OTHER), ("e", words(5, 300))], PARTITIONS)
-    own = {
-        each.document_key: bytes.fromhex(own_family_id(each.signature, STANDARD.name))
-        for each in batch
-        if each.signature
-    }
-    former = {own["default/a"]: (b"the former id 16", 7), own["default/e"]: (b"the lonely id 16", 9)}
-    rebuild = await IndexRebuild.begin(address, partitions=PARTITIONS, families=former)
-    rebuild.set_time(time.time_ns() // 1_000_000)
-    found = [each for one in batch for each in await matcher(rebuild.store).match_all([one])]
-    joins = founder_joins(former, batch, found)
-    assert [join.number for join in joins] == [_number(rebuild, batch[0]), _number(rebuild, batch[4])]
-    await rebuild.store.join(joins)
-    await rebuild.lease.finish()
-    index = await opened(address)
-    families = [
-        view and view.family and (view.family.family_id, view.family.first_seen_ms)
-        for view in await index.store().fetch(
-            [Query(_number(rebuild, each)) for each in (batch[0], batch[1], batch[4])]
-        )
-    ]
-    assert families == [(b"the former id 16", 7), (own["default/c"], NOON_MS + 60_000), (b"the lonely id 16", 9)]
-    (copy,) = await matcher(index.store()).match_all(
-        [replace(each, position=Position(0, 99)) for each in arrivals([("x", words(5, 300))], PARTITIONS)]
-    )
-    assert copy.verdict is not None
-    assert (copy.verdict.family.id, copy.verdict.family.ordinal) == (b"the lonely id 16".hex(), 2)
-    assert copy.verdict.family.first_seen == NOON.replace(year=1970, month=1, day=1, hour=0) + timedelta(milliseconds=9)
 
 
 async def test_more_slots_than_partitions_and_another_number_are_refused(address: IndexAddress) -> None:

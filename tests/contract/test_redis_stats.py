@@ -222,19 +222,6 @@ async def test_a_slot_that_was_emptied_is_told(address: IndexAddress, client: Re
     assert await reader.state() is IndexState.LOST
 
 
-async def test_an_index_that_is_being_rebuilt_is_told(index: RedisIndex, filing: Filing, client: Redis) -> None:
-    await storms(filing, 3, 2)
-    await index.cover(filing.ends())
-    for key in index.facts_keys:
-        await client.hset(key, "rebuilder", "somebody")
-    reader = await RedisIndex.open_to_read(index.address)
-    slots, whole = await facts_of_all(reader)
-    assert {each.state for each in slots} == {IndexState.REBUILDING}
-    assert (documents(slots), whole.families, whole.copies) == (5, 2, 3)
-    assert [each.size for each in await listed(reader)] == [3, 2]
-    assert await reader.checkpoints() == await index.checkpoints() == slots[0].checkpoints
-
-
 async def test_another_index_in_the_same_namespace_does_not_count(index: RedisIndex, filing: Filing) -> None:
     await storms(filing, 2)
     beside = replace(index.address, scheme="other", beside=True)

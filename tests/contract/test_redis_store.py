@@ -346,21 +346,6 @@ async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Re
         await open_store(client, prefix, shape, limits, may_create=False)
 
 
-async def test_slots_of_a_cluster_answer_as_those_in_memory(nodes: list[LocalServer]) -> None:
-    host, _, port = nodes[0].address.partition(":")
-    async with RedisCluster(host=host, port=int(port), protocol=2) as cluster:
-        limits = IndexLimits(bucket_cap=14, retention_seconds=RETENTION_SECONDS, documents=9_600)
-        shape, parts = Shape(3, PARTITIONS), [_part(limits) for _ in range(3)]
-        layout = await open_store(cluster, b"{cluster:", shape, limits, may_create=True)
-        memory, redis, traffic = Local(parts), RedisTransport(cluster, layout, LaneCalls(layout)), Traffic(99)
-        assert len({cluster.get_node_from_key(layout.tag(slot).decode()) for slot in range(3)}) > 1
-        for _ in range(30):
-            name, items = traffic.call()
-            calls = [Call(slot, name, items, 0) for slot in range(3)]
-            found = await redis.all([*calls, Call(0, "wait", [None], 0)])
-            assert found == [*await memory.all(calls), [None]]
-
-
 async def test_a_slot_that_moves_while_calls_are_made_runs_none_halfway(nodes: list[LocalServer]) -> None:
     host, _, port = nodes[0].address.partition(":")
     async with RedisCluster(host=host, port=int(port), protocol=2) as cluster:
