@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from textwrap import indent
-from threading import Thread
 
 import pytest
 from aiohttp import ClientSession
@@ -20,6 +19,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.devstack.debian import unpacked
 from tests.devstack.server import free_ports
 from tests.integration.test_scrapy import answers, decided
+from tests.support.answering import answering
 from tests.support.crawled_site import words
 from tests.support.deployment import LocalDeployment, deployed, until
 
@@ -57,28 +57,13 @@ class Site(scrapy.Spider):
 def site(texts: dict[str, str]) -> Iterator[str]:
     """Serve pages with these texts, and yield the address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path not in texts:
-                self.send_error(404)
-                return
-            body = framed("Page", texts[self.path])
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: BaseHTTPRequestHandler, _: bytes) -> tuple[int, bytes]:
+        if request.path not in texts:
+            return 404, b""
+        return 200, framed("Page", texts[request.path])
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def framed(title: str, text: str) -> bytes:

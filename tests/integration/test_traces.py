@@ -1,10 +1,9 @@
 """A record that carries a W3C trace leaves spans at an OpenTelemetry collector, one for each step."""
 
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from nearstream.workers.monitoring.traces import no_trace, tracing
+from tests.support.answering import answering
 from tests.support.deployment import TEXTS, deployed, until
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -22,26 +22,13 @@ def collector() -> Iterator[tuple[str, list[Span]]]:
     """Yield the address of a collector, and the spans that it gets."""
     spans: list[Span] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
-            spans.extend(
-                span for resource in sent.resource_spans for scope in resource.scope_spans for span in scope.spans
-            )
-            self.send_response(200)
-            self.end_headers()
+    def answer(_: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
+        sent = ExportTraceServiceRequest.FromString(body)
+        spans.extend(span for resource in sent.resource_spans for scope in resource.scope_spans for span in scope.spans)
+        return 200, b""
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", spans
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(answer) as port:
+        yield f"http://127.0.0.1:{port}/v1/traces", spans
 
 
 async def test_a_document_is_traced_from_its_signature_to_its_verdict(

@@ -4,8 +4,9 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.answering import answering
 
 ARTICLES, MIRRORS, SYNDICATED, DAYS, NOTES = 200, 60, 20, 18, 12
 SESSIONS = 30
@@ -96,29 +97,13 @@ class Site:
 def served() -> Iterator[Site]:
     """Serve the site on loopback."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            site.requests[self.path] += 1
-            try:
-                body, status = page(self.path, site.visit, site.elsewhere), 200
-            except ValueError:
-                body, status = b"", 404
-            self.send_response(status)
-            self.send_header("Content-Type", "text/html; charset=iso-8859-1")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: BaseHTTPRequestHandler, _: bytes) -> tuple[int, bytes]:
+        site.requests[request.path] += 1
+        try:
+            return 200, page(request.path, site.visit, site.elsewhere)
+        except ValueError:
+            return 404, b""
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site = Site(server.server_port)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(answer, "text/html; charset=iso-8859-1") as port:
+        site = Site(port)
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

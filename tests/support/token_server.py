@@ -1,15 +1,15 @@
 """A provider of tokens (OIDC client credentials), whose tokens a broker without a real provider accepts."""
 
 import json
-import threading
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from time import time
 from urllib.parse import parse_qs
 
+from tests.support.answering import answering
 from tests.support.secured import password
 
 
@@ -35,28 +35,13 @@ def token_server(seconds: float) -> Iterator[TokenServer]:
     """Run a provider, for users with the passwords of the test broker."""
     told = TokenServer(seconds)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            told.asked.append(parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-            user, _, given = b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode().partition(":")
-            answer: dict[str, object] = {"access_token": bearer(user, told.seconds), "expires_in": told.seconds}
-            status = told.status if given == password(user) else 401
-            if status != 200:
-                answer = {"error": "invalid_client"}
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+    def answer(request: BaseHTTPRequestHandler, form: bytes) -> tuple[int, bytes]:
+        told.asked.append(parse_qs(form.decode()))
+        user, _, given = b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode().partition(":")
+        status = told.status if given == password(user) else 401
+        token = {"access_token": bearer(user, told.seconds), "expires_in": told.seconds}
+        return status, json.dumps(token if status == 200 else {"error": "invalid_client"}).encode()
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    told.url = f"http://127.0.0.1:{server.server_port}/token"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with answering(answer, "application/json") as port:
+        told.url = f"http://127.0.0.1:{port}/token"
         yield told
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
