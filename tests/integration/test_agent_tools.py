@@ -52,9 +52,5 @@ async def test_an_agent_finds_what_is_known_and_what_is_new(redis_url: str) -> N
         assert [each["text"] for each in (await told(client, "novel", text=OTHER))["passages"]] == [OTHER]
         assert "status 404: " in await told(client, "explain", newer="a", older="unknown")
         assert "validation error" in await told(client, "family", family="../../metrics", member="a")
-
-
-async def test_an_agent_is_told_why_it_gets_no_answer() -> None:
-    (closed,) = free_ports(1)
-    async with agent(f"127.0.0.1:{closed}") as client:
-        assert f"no answer from 127.0.0.1:{closed}: " in await told(client, "check", text=TEXT)
+    async with agent(f"127.0.0.1:{free_ports(1)[0]}") as client:
+        assert "no answer from 127.0.0.1:" in await told(client, "check", text=TEXT)

@@ -75,29 +75,32 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
     began = datetime.now(UTC) - timedelta(hours=1)
     async with receiving() as receiver, deployed(kafka, redis_url, tmp_path, alerts=str(rules)) as deployment:
         rules.write_text(RULES + WEBHOOK.format(address=receiver.address))
-        with deployment.worker(), deployment.worker("alert") as worker:
-            storm = [copy(deployment, number, began + timedelta(seconds=number)) for number in range(14)]
-            await deployment.send(storm)
-            firing = {("duplicate_storm", "firing"), ("new_family_of_size", "firing")}
-            await until_told(deployment, firing)
-            worker.kill()
-        await deployment.send([silence(deployment, "empty_value")])
-        with deployment.worker(), deployment.worker("alert"):
-            await deployment.send([copy(deployment, 14, began + timedelta(seconds=600))])
-            ended = firing | {("duplicate_storm", "resolved")}
-            await until_told(deployment, ended)
-            for value, reason in ((b"", "empty_value"), (b"{", "not_json")):
-                broken = [ProducerRecord(deployment.topic(DOCUMENTS), None, value, []) for _ in range(6)]
-                await deployment.send(broken)
-                await until(partial(is_about, deployment, reason))
-            told = {alert.event_id: alert for alert in await alerts(deployment)}
-            ends = {
-                alert.event_id for alert in told.values() if alert.state == "resolved" or alert.subject == "not_json"
-            }
-            await until(partial(has_all, receiver, ends))
-            silent = {alert.event_id for alert in told.values() if alert.subject == "empty_value"}
-            assert len(silent) == 1
-            assert not silent & set(receiver.ids)
+        with deployment.worker():
+            with deployment.worker("alert") as worker:
+                storm = [copy(deployment, number, began + timedelta(seconds=number)) for number in range(14)]
+                await deployment.send(storm)
+                firing = {("duplicate_storm", "firing"), ("new_family_of_size", "firing")}
+                await until_told(deployment, firing)
+                worker.kill()
+            await deployment.send([silence(deployment, "empty_value")])
+            with deployment.worker("alert"):
+                await deployment.send([copy(deployment, 14, began + timedelta(seconds=600))])
+                ended = firing | {("duplicate_storm", "resolved")}
+                await until_told(deployment, ended)
+                for value, reason in ((b"", "empty_value"), (b"{", "not_json")):
+                    broken = [ProducerRecord(deployment.topic(DOCUMENTS), None, value, []) for _ in range(6)]
+                    await deployment.send(broken)
+                    await until(partial(is_about, deployment, reason))
+                told = {alert.event_id: alert for alert in await alerts(deployment)}
+                ends = {
+                    alert.event_id
+                    for alert in told.values()
+                    if alert.state == "resolved" or alert.subject == "not_json"
+                }
+                await until(partial(has_all, receiver, ends))
+                silent = {alert.event_id for alert in told.values() if alert.subject == "empty_value"}
+                assert len(silent) == 1
+                assert not silent & set(receiver.ids)
         families = {verdict.family.id for verdict in await deployment.verdicts()}
         storms = sorted(
             (alert for alert in told.values() if alert.name == "duplicate_storm"), key=lambda one: one.state

@@ -13,19 +13,25 @@ from tests.support.deployment import LocalDeployment, deployed
 CLUSTERS = 30
 
 
-def texts() -> list[tuple[str, str]]:
-    """Return texts of 200 words in groups of three, which differ in a few words."""
-    random = Random(11)
+def observed() -> list[dict[str, str]]:
+    """Return documents of 200 words in groups of three: two equal ones and one in which a few words differ.
+
+    Those of a group are on one host, within two hours.
+    """
+    random, now = Random(11), datetime.now(UTC)
     vocabulary = ["".join(random.choices("etaoinshrdlu", k=random.randint(3, 9))) for _ in range(3_000)]
-    found = []
+    documents = []
     for cluster in range(CLUSTERS):
         words = random.choices(vocabulary, k=200)
+        began = now - timedelta(hours=random.randint(3, 400))
         for copy in range(3):
             changed = [*words]
-            for place in random.sample(range(200), 2 * copy):
+            for place in random.sample(range(200), 4 if copy == 2 else 0):
                 changed[place] = random.choice(vocabulary)
-            found.append((f"{cluster}-{copy}", " ".join(changed)))
-    return found
+            at = (began + timedelta(hours=copy)).isoformat()
+            document = {"id": f"{cluster}-{copy}", "text": " ".join(changed), "observed_at": at}
+            documents.append({**document, "url": f"https://h{cluster}.example/{copy}"})
+    return documents
 
 
 def audited(deployment: LocalDeployment, *options: str, action: str = "recall") -> dict[str, Any]:
@@ -35,31 +41,11 @@ def audited(deployment: LocalDeployment, *options: str, action: str = "recall") 
     return answer
 
 
-def observed() -> list[bytes]:
-    """Return the texts with hosts and times, in lines of JSON.
-
-    The second of each group equals the first one, a third differs, all on one host within two hours.
-    """
-    random, now = Random(12), datetime.now(UTC)
-    lines = []
-    for cluster in range(CLUSTERS):
-        first, _, third = (text for _, text in texts()[3 * cluster : 3 * cluster + 3])
-        began = now - timedelta(hours=random.randint(3, 400))
-        for copy, text in enumerate((first, first, third)):
-            document = {
-                "id": f"{cluster}-{copy}",
-                "text": text,
-                "url": f"https://h{cluster}.example/{copy}",
-                "observed_at": (began + timedelta(hours=copy)).isoformat(),
-            }
-            lines.append(json.dumps(document).encode())
-    return lines
-
-
 async def test_precision_and_recall_of_a_window_are_measured(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         with deployment.worker():
-            lines = observed()
+            documents = observed()
+            lines = [json.dumps(document).encode() for document in documents]
             # Documents that race may have an event with each of two copies, so the last of each group comes later.
             for some in ([line for at, line in enumerate(lines) if at % 3 < 2], lines[2::3]):
                 await deployment.send(deployment.examples(some))
@@ -68,17 +54,18 @@ async def test_precision_and_recall_of_a_window_are_measured(kafka: str, redis_u
             await deployment.send([ProducerRecord(deployment.topic(DOCUMENTS), b"0-0", None, [])])
             await deployment.drained()
         told = audited(deployment)
-        pairs, found, missed, documents = told["pairs"], told["found"], told["missed"], told["documents"]
-        assert (documents, told["waiting"], len(missed)) == (3 * CLUSTERS - 1, 0, pairs - found)
+        pairs, found, missed, count = told["pairs"], told["found"], told["missed"], told["documents"]
+        assert (count, told["waiting"], len(missed)) == (3 * CLUSTERS - 1, 0, pairs - found)
         assert pairs >= 2 * CLUSTERS
         assert found >= 0.95 * pairs
 
         # A copy that no worker has matched is no miss.
-        await deployment.send([deployment.document("late", texts()[4][1]), deployment.document("few", "two words")])
+        late = (("late", documents[4]["text"]), ("few", "two words"))
+        await deployment.send([deployment.document(*each) for each in late])
         metrics = tmp_path / "audit.prom"
         later = audited(deployment, "--metrics", str(metrics), "--resemblance", "0.9")
-        assert (later["waiting"], later["documents"]) == (2, documents)
-        for name, value in (("recall_ratio", later["recall"]), ("pairs", later["pairs"]), ("documents", documents)):
+        assert (later["waiting"], later["documents"]) == (2, count)
+        for name, value in (("recall_ratio", later["recall"]), ("pairs", later["pairs"]), ("documents", count)):
             assert f"nearstream_audit_{name} {float(value)}" in metrics.read_text()
         plain = deployment.run("audit", "recall", "--since", "1h").stdout.decode()
         assert f"pairs            {pairs} of resemblance 0.8 or more" in plain

@@ -1,6 +1,7 @@
 """Commands against a real Kafka and Redis, as a new user tries them, including mistakes."""
 
 import asyncio
+import gzip
 import json
 import os
 import re
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, EVENT_TOPICS, SIGNATURES
+from nearstream.workers.files.content import zstd
 from nearstream.workers.operations.terminal import columns
-from tests.support.deployment import LINES, deployed, ids, until
+from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, ids, until
 from tests.support.forking import finished
 
 NOWHERE = "127.0.0.1:1"
@@ -47,7 +49,7 @@ async def test_doctor_finds_everything_in_order_then_names_the_remedy_of_each_fa
         assert any(re.match("a record has a timestamp (59|60). s in the future", detail) for detail in warned)
 
 
-async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_b40_what_is_produced_is_matched_and_can_be_tailed(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
 
         def tailed(*arguments: str) -> list[dict[str, str]]:
@@ -60,6 +62,7 @@ async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_pa
         assert done.returncode == 65
         assert b"refused standard input:31: invalid_message" in done.stderr
         assert b"sent 30, refused 1" in done.stderr
+        _produce_files(deployment, tmp_path / "files")
         lines = [json.dumps({**json.loads(line), "collection": "other"}).encode() for line in LINES[:30]]
         with deployment.worker():
             await deployment.drained()
@@ -68,11 +71,13 @@ async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_pa
             removal = ProducerRecord(deployment.topic(DOCUMENTS), json.loads(LINES[0])["id"].encode(), None, [])
             await deployment.send([*deployment.examples(lines), removal])
             await deployment.drained()
+        of_files = {"element", *(f"{tmp_path}/files/{name}" for name in ("c.json", "d.txt", "e.html"))}
+        assert of_files <= await deployment.named()
         everything = tailed("--from-start")
         on_topics = [*await deployment.verdicts(), *await deployment.events()]
         assert {row["event_id"] for row in everything} == ids(on_topics)
         kinds = Counter(row["type"] for row in everything)
-        assert (kinds["verdict"], kinds["retraction"], kinds["version"] > 1) == (60, 1, True)
+        assert (kinds["verdict"], kinds["retraction"], kinds["version"] > 1) == (74, 1, True)
         assert len(tailed("--since", "1h")) == len(everything)
         assert tailed() == tailed("--since", "2100-01-01T00:00Z") == []
         later = tailed("--since", between.isoformat())
@@ -101,6 +106,30 @@ async def test_what_is_produced_can_be_tailed(kafka: str, redis_url: str, tmp_pa
         assert deployment.run("topics", "create").returncode == 0
         refused = deployment.run("worker")
         assert (refused.returncode, b"the topic was created again" in refused.stderr) == (78, True)
+
+
+def _produce_files(deployment: LocalDeployment, folder: Path) -> None:
+    """Send files of every kind, and check that those which cannot be sent are refused."""
+    lines = b"".join(b'{"id": "line-%d", "text": %s}\n' % (n, json.dumps(TEXTS[n]).encode()) for n in range(5))
+    contents = {
+        "a.jsonl.gz": gzip.compress(lines),
+        "b.json.zst": zstd.compress(json.dumps([{"id": "element", "text": TEXTS[0]}]).encode()),
+        "c.json": json.dumps({"text": TEXTS[1]}, indent=1).encode(),
+        "d.txt": TEXTS[2].encode("utf-16"),
+        "e.html": b"<html>" + TEXTS[3].encode(),
+        "f.bin": bytes(range(256)),
+        "g.jsonl.gz": gzip.compress(lines)[:-1],
+        "h.jsonl": json.dumps({"id": "large", "text": "x" * 5_000_000}).encode(),
+    }
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    done = deployment.run("produce", str(folder), "--quiet")
+    refused = [line for line in done.stderr.decode().splitlines() if line.startswith("refused ")]
+    expected = [f"refused {folder}/{place}" for place in ("f.bin", "g.jsonl.gz", "h.jsonl:1")]
+    assert [line.split(": ")[0] for line in refused] == expected
+    assert "too_large" in refused[-1]
+    assert (done.returncode, b"sent 14, refused 3" in done.stderr) == (65, True)
 
 
 def test_without_kafka_a_command_says_so_and_ends(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ import redis
 from tests.devstack import background
 from tests.devstack.redis import redis_answers, redis_server
 from tests.devstack.server import LocalServer, StackUnavailableError, port_answers, running
-from tests.devstack.stack import started_stack
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -66,28 +64,6 @@ def test_a_server_that_cannot_start_says_why(own_redis: LocalServer, tmp_path: P
     again = LocalServer("Redis", second.address, taken, tmp_path / "log", redis_answers)
     with pytest.raises(StackUnavailableError, match="in use"):
         again.start()
-
-
-@pytest.mark.usefixtures("no_given_addresses")
-def test_a_server_outlives_the_thread_that_asked_for_it() -> None:
-    addresses: list[str] = []
-    go_on = threading.Event()
-
-    def hold() -> None:
-        with started_stack(kafka=False) as stack:
-            starter = threading.Thread(target=stack.redis_server.restart if stack.redis_server else None)
-            starter.start()
-            starter.join()
-            addresses.append(stack.redis)
-            go_on.wait(60)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    until(lambda: bool(addresses))
-    assert not silent(addresses[0])
-    go_on.set()
-    holder.join()
-    assert silent(addresses[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")

@@ -25,13 +25,11 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.settings import Settings, load
-from nearstream.workers.files.source import Item
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.stats import families
 from tests.support.forking import finished, started
@@ -136,16 +134,6 @@ class LocalDeployment:
     async def letters(self) -> list[ConsumerRecord]:
         """Return every dead letter."""
         return await self.read(DEAD_LETTERS.name)
-
-    async def oracle(
-        self, order: Callable[[ConsumerRecord], tuple[int, int]] = lambda record: (record.timestamp_ms, record.offset)
-    ) -> list[PairEvent | Retraction]:
-        """Return the events of a single process that reads these records one at a time, by default in order of time."""
-        records = sorted(await self.read(DOCUMENTS.name), key=order)
-        job = embedded(Deployment.of(self.settings))
-        return [
-            event async for outcome in job.outcomes(Item("", record) for record in records) for event in outcome.events
-        ]
 
     async def drained(self, within_seconds: float = PATIENT_SECONDS) -> None:
         """Wait until every record of both input topics is acknowledged.

@@ -20,6 +20,18 @@ def test_a_key_has_the_partition_that_aiokafka_chooses_and_no_key_an_available_o
     assert choose_partition(None, [5], []) == 5
 
 
+def test_a_key_has_the_partition_that_the_producer_of_java_chooses() -> None:
+    """The hashes are those that Kafka's own tests expect. Kafka Connect uses that producer."""
+    for key, value in (
+        (b"21", -973_932_308),
+        (b"abc", 479_470_107),
+        (b"foobar", -790_332_482),
+        (b"a-little-bit-long-string", -985_981_536),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+    ):
+        assert partition_of(key, 10_007) == (value & 0x7FFF_FFFF) % 10_007
+
+
 def test_a_label_goes_to_the_partition_of_its_document() -> None:
     for number in range(50):
         key = f"default/{number}"
