@@ -1,9 +1,9 @@
-"""A TCP proxy in its own process that delays, stalls, drops or cuts connections.
+"""A TCP proxy in its own process that delays, drops or cuts connections.
 
 Start it with `python -m tests.fault.proxy PORT TARGET_PORT`. Each line on its standard input is a fault: `pass`,
-`delay SECONDS`, `slow SECONDS SHARE STALL_SECONDS` (this share of the data waits longer), `stall` (hold data back and
-send it later), `blackhole up|down|both` (drop data, and at the end cut the connections that lost some), `reset` (cut
-all connections and refuse new ones), `target PORT` (cut all connections and use another target).
+`slow SECONDS SHARE STALL_SECONDS` (this share of the data waits longer), `blackhole up|down|both` (drop data, and at
+the end cut the connections that lost some), `reset` (cut all connections and refuse new ones), `target PORT` (cut all
+connections and use another target).
 """
 
 import asyncio
@@ -34,7 +34,6 @@ class _Proxy:
     stalled: tuple[float, float] = (0.0, 0.0)
     swallowed: frozenset[str] = frozenset()
     refusing: bool = False
-    passing: asyncio.Event = field(default_factory=asyncio.Event)
     open: set[asyncio.StreamWriter] = field(default_factory=set)
     holed: set[asyncio.StreamWriter] = field(default_factory=set)
 
@@ -64,7 +63,6 @@ class _Proxy:
         try:
             while data := await reader.read(_CHUNK):
                 await asyncio.sleep(self._pause(direction))
-                await self.passing.wait()
                 if direction in self.swallowed:
                     self.holed.add(writer)
                 else:
@@ -88,17 +86,12 @@ class _Proxy:
     def turn(self, words: list[str]) -> None:
         self.seconds, self.stalled = 0.0, (0.0, 0.0)
         self.swallowed, self.refusing = frozenset(), False
-        self.passing.set()
         self._cut(self.holed)
         match words:
             case ["pass"]:
                 pass
-            case ["delay", seconds]:
-                self.seconds = float(seconds)
             case ["slow", seconds, share, stall]:
                 self.seconds, self.stalled = float(seconds), (float(share), float(stall))
-            case ["stall"]:
-                self.passing.clear()
             case ["blackhole", direction]:
                 self.swallowed = frozenset({"up", "down"} if direction == "both" else {direction})
             case ["reset"]:

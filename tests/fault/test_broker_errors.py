@@ -53,17 +53,24 @@ def case(folder: Path, redis_url: str) -> Iterator[Case]:
         yield Case(broker, LocalDeployment(load(given), inherited | given, folder))
 
 
-def test_f29_a_produce_error_that_passes_is_retried_in_place(redis_url: str, tmp_path: Path) -> None:
-    async def meet(error: int) -> None:
-        with case(tmp_path / str(error), redis_url) as one:
+def test_f29_f30_a_produce_error_that_passes_is_retried_and_a_refused_commit_made_good(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """Faust considers a refused commit as done, so the broker's committed offset counts."""
+
+    async def meet(produce_error: int, commit_error: int) -> None:
+        with case(tmp_path / str(produce_error), redis_url) as one:
             await _send(one.deployment)
-            one.broker.answer(Request.PRODUCE, [error] * 3)
+            one.broker.answer(Request.PRODUCE, [produce_error] * 3)
             with one.worker() as worker:
                 await until(lambda: _all_acknowledged(one.deployment))
+                one.broker.answer(Request.OFFSET_COMMIT, [commit_error])
+                await _send(one.deployment)
+                await until(lambda: _all_acknowledged(one.deployment))
                 assert worker.poll() is None
-            assert await _signed(one.deployment) == DOCUMENT_COUNT
+            assert await _signed(one.deployment) == 2 * DOCUMENT_COUNT
 
-    _at_once(*map(meet, (6, 20, 56)))
+    _at_once(meet(6, 16), meet(20, 22), meet(56, 27))
 
 
 def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_nothing(
@@ -82,22 +89,6 @@ def test_f29_a_produce_error_that_stays_ends_the_worker_and_acknowledges_nothing
             assert await _signed(one.deployment) == DOCUMENT_COUNT
 
     _at_once(*(meet(error, Exit.NO) for error in (10, 47)), meet(29, Exit.MISCONFIGURED))
-
-
-def test_f30_a_refused_commit_is_made_good(redis_url: str, tmp_path: Path) -> None:
-    """Faust considers a refused commit as done, so the broker's committed offset counts."""
-
-    async def meet(error: int) -> None:
-        with case(tmp_path / str(error), redis_url) as one, one.worker() as worker:
-            await _send(one.deployment)
-            await until(lambda: _all_acknowledged(one.deployment))
-            one.broker.answer(Request.OFFSET_COMMIT, [error])
-            await _send(one.deployment)
-            await until(lambda: _all_acknowledged(one.deployment))
-            assert worker.poll() is None
-            assert await _signed(one.deployment) == 2 * DOCUMENT_COUNT
-
-    _at_once(*map(meet, (16, 22, 27)))
 
 
 @pytest.mark.long

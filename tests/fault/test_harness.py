@@ -18,27 +18,25 @@ from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json
-from nearstream.schemas.topics.table import DOCUMENTS
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.config.settings import load
-from nearstream.workers.kafka import client as kafka_client
 from tests.fault import wrong_loops
 from tests.fault.corpus import corpus
 from tests.fault.families import decode_verdict, mixed_families, partition, split_families, unconnected
+from tests.fault.observer import Sample
 from tests.fault.oracle import Expected, expected, in_order_of_time
 from tests.fault.proxy import Proxy, proxied
 from tests.fault.reading import Read
 from tests.fault.report import Report
 from tests.fault.runner import Run, run
 from tests.fault.simulated import Faults, simulated
-from tests.fault.verify import disagreements, last_values, named_after_removal, restated
-from tests.support.deployment import until
+from tests.fault.verify import disagreements, hasty_commits, last_values, named_after_removal, restated
 
 SETTINGS = load({})
-# What real workers are started for: the loops of Kafka's records, and the event loop.
+# What real workers are started for: the loop over Kafka's records, and the event loop.
 CAUGHT_BY = {
-    "async_for": {"unanswered", "missing"},
     "ack_first": {"hasty commits"},
     "hold_loop": {"stalls"},
 }
@@ -56,7 +54,7 @@ Case = tuple[Read, Expected]
 @pytest.fixture(scope="module")
 def good() -> Case:
     """Return what workers say that come between each other, and what is expected of them."""
-    return asyncio.run(_judged(asyncio.run(simulated(SETTINGS, corpus(300, 3), 3))))
+    return asyncio.run(_judged(asyncio.run(simulated(SETTINGS, corpus(240, 3), 3))))
 
 
 async def _judged(found: Read) -> Case:
@@ -128,8 +126,8 @@ BROKEN: list[tuple[str, Callable[[Read], Read]]] = [
 
 def test_workers_that_come_between_each_other_agree_with_one_process(good: Case) -> None:
     found, told = good
-    assert len(found.verdicts) > 280
-    assert len(found.events) > 100
+    assert len(found.verdicts) > 220
+    assert len(found.events) > 80
     assert {"exact_duplicate", "near_duplicate", "unique", "unchanged"} <= {each.verdict for each in verdicts_of(found)}
     assert told.overflows == 0
     assert wrong(found, told) == {}
@@ -165,13 +163,13 @@ def test_a_verdict_that_names_a_removed_document_is_found(good: Case) -> None:
 @pytest.mark.parametrize("slots", ["1", "3"])
 async def test_workers_that_die_only_restate(slots: str) -> None:
     settings, faults = load({"NEARSTREAM_INDEX_SLOTS": slots}), Faults(0.1, 0.2, 0.2)
-    found, told = await _judged(await simulated(settings, corpus(300, 4), 4, faults))
-    assert restated(found) > 100
+    found, told = await _judged(await simulated(settings, corpus(160, 4), 4, faults))
+    assert restated(found) > 50
     assert wrong(found, told) == {}
 
 
 async def test_the_oracle_agrees_with_itself_in_every_order() -> None:
-    documents = corpus(250, 5)
+    documents = corpus(150, 5)
     records = [
         ConsumerRecord(DOCUMENTS.name, 0, offset, 1_790_000_000_000 + offset, sent.key, sent.value, [])
         for offset, sent in enumerate(documents)
@@ -199,11 +197,26 @@ async def test_a_wrong_protocol_is_caught(monkeypatch: pytest.MonkeyPatch, name:
     assert caught_by in wrong(*await _judged(found))
 
 
+def test_a_commit_before_its_outcome_is_found(good: Case) -> None:
+    found, told = good
+    committed, ends = dict[tuple[str, int], int](), dict[tuple[str, int], int]()
+    outcomes = [record for _, record in (*found.signed, *found.verdicts, *found.events)]
+    for record in [*found.documents, *outcomes]:
+        place = record.topic.removeprefix(found.prefix), record.partition
+        ends[place] = max(ends.get(place, 0), record.offset + 1)
+        if place[0] in (DOCUMENTS.name, SIGNATURES.name):
+            committed[place] = ends[place]
+    early = {place: end - (place[0] == SIGNATURES.name) for place, end in ends.items()}
+    assert hasty_commits([Sample(0.0, committed, ends, {}, {})], found, told) == 0
+    assert hasty_commits([Sample(0.0, committed, early, {}, {})], found, told) > 0
+
+
+@pytest.mark.long
 async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path) -> None:
     """Run the wrong loops at once, each with its own deployment, because they mostly wait.
 
     The deployments are created before any load, one after the other: the broker takes a second for the topics of each.
-    Loops that lost a record cannot stop by themselves, so the watchdog ends them soon.
+    A loop that is wrong may not stop by itself, so the watchdog ends it soon.
     """
     sent, soon = corpus(60, 3), {"stop_seconds": "3"}
     async with AsyncExitStack() as resources:
@@ -217,28 +230,10 @@ async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path) -> None:
 
 
 async def _wrong(fault_run: Run) -> Report:
-    fault_run.injected = f"RuntimeError: {wrong_loops.INJECTED}"
     fault_run.start(fault_run.report.fault, entry="tests.fault.wrong_loops")
     await fault_run.drained()
     await fault_run.deployment.send(fault_run.documents)
     return await fault_run.finish()
-
-
-async def test_a_fault_run_leaves_no_process_and_no_topic(kafka: str, tmp_path: Path) -> None:
-    async with run("none", kafka, tmp_path, corpus(20, 1)) as fault_run:
-        processes = [fault_run.start(), fault_run.start()]
-        server = fault_run.redis
-        await fault_run.deployment.send(fault_run.documents)
-        await fault_run.drained()
-        settings = fault_run.deployment.settings
-    assert all(process.poll() is not None for process in processes)
-    assert server.pid is None
-    async with kafka_client.admin(settings, 10) as client:
-
-        async def no_topic_is_left() -> bool:  # the broker shows a deletion a moment later
-            return not [name for name in await client.list_topics() if name.startswith(settings.topic_prefix)]
-
-        await until(no_topic_is_left)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import load
@@ -58,18 +58,23 @@ def _mix_in_bad(run: Run, draw: random.Random) -> None:
     run.documents = healthy + mixed
 
 
-async def test_f15_a_bad_record_costs_a_signer_no_more_than_a_document(documents: list[Sent]) -> None:
+async def test_f15_one_bad_record_of_twenty_costs_a_signer_less_than_five_percent(documents: list[Sent]) -> None:
     texts = [sent for sent in documents if sent.value][:200]
     bad = [(value, headers) for _, value, headers, _ in BAD if len(value or b"") <= LARGEST_DOCUMENT_BYTES]
-    sent = [(each.value, []) for each in texts], [bad[number % len(bad)] for number in range(200)]
-    job, seconds = signer(), []
-    for given in sent:
-        records = [ConsumerRecord("documents", 0, at, 0, b"%d" % at, *each) for at, each in enumerate(given)]
+    plain = await _sign_seconds([(each.value, []) for each in texts])
+    assert await _sign_seconds([bad[number % len(bad)] for number in range(200)]) <= 2 * plain
+
+
+async def _sign_seconds(given: Sequence[tuple[bytes | None, Headers]]) -> float:
+    """Return the least processor time of three for signing these records."""
+    records = [ConsumerRecord("documents", 0, at, 0, b"%d" % at, *each) for at, each in enumerate(given)]
+    job, found = signer(), []
+    for _ in range(3):
         began = time.thread_time()
         for start in range(0, len(records), SIGN_BATCH):
             await job.decide(records[start : start + SIGN_BATCH])
-        seconds.append(time.thread_time() - began)
-    assert seconds[1] <= seconds[0], seconds
+        found.append(time.thread_time() - began)
+    return min(found)
 
 
 async def test_f03_f15_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:

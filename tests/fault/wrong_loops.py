@@ -2,12 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
-
-from mode.supervisors import OneForOneSupervisor
 
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol import lane
@@ -16,39 +13,10 @@ from nearstream.streams.matching.protocol.choosing import Choice, choose
 from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.store.messages import Entry, FamilyView, View
 from nearstream.streams.store.store import Store
-from nearstream.workers.pipeline import faust_runtime
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.step import Step
-from nearstream.workers.worker import topology as app
 from tests.fault.entry import PARTS, busy, replace_part, run
-
-INJECTED = "injected"
-Loop = Callable[[Delivery, str, Step], Awaitable[None]]
-_FAILING = 3  # the number of the batch that fails once, or a tenth of that of the record
-
-
-def async_for() -> None:
-    """Acknowledge a failing record, as Faust's `async for` idiom does."""
-    replace_part(Delivery, "run", _acknowledging_failures(1, 10 * _FAILING))
-    _start_agents_again()
-
-
-def _acknowledging_failures(most: int, failing: int) -> Loop:
-    """Return a loop over batches in which one batch fails after each start."""
-
-    async def loop(self: Delivery, topic: str, step: Step) -> None:
-        consumer: Any = self.app.consumer
-        for number in count(1):
-            async with consumer.batch(topic, most) as records:
-                try:
-                    if number == failing:
-                        raise RuntimeError(INJECTED)
-                    await self._send_all(await step.decide(records))
-                finally:
-                    consumer.acknowledge(records)
-
-    return loop
 
 
 def ack_first() -> None:
@@ -109,7 +77,6 @@ def hold_loop() -> None:
 WRONG: dict[str, Callable[[], None]] = {
     part.__name__: part
     for part in (
-        async_for,
         ack_first,
         look_up_first,
         join_relatives,
@@ -117,12 +84,6 @@ WRONG: dict[str, Callable[[], None]] = {
         hold_loop,
     )
 }
-
-
-def _start_agents_again() -> None:
-    """Restart failed agents, as Faust does by default."""
-    conf = faust_runtime.faust_settings
-    replace_part(app, "faust_settings", lambda settings: conf(settings) | {"agent_supervisor": OneForOneSupervisor})
 
 
 if __name__ == "__main__":
