@@ -119,6 +119,12 @@ def test_a_text_is_read_whatever_is_broken_and_the_document_says_so(html: HtmlPr
                 assert (name, found.degraded, found.unread) == (name, degraded, ())
 
 
+def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:
+    for last, text in ((HTML, TEXT), ("<img src=x>", "plain")):
+        content = parts("b", "\nplain", f"Content-Type: text/html\n\n{last}")
+        assert read("Content-Type: multipart/alternative; boundary=b", content, html).text == text
+
+
 def mail(header: str, content: str, html: HtmlProcesses, subject: str = "Hello", number: int = 1) -> Mail:
     raw = f"From: a@x.example\nMessage-ID: <{number}@x>\nSubject: {subject}\n{header}\n\n{content}\n"
     return read_message(raw.encode(), RECEIVED, KEY, html)
