@@ -143,6 +143,7 @@ def test_the_outcome_names_the_tier_that_lost_the_pair(
         ("other_scheme", [foreign_signature(tmp_path, text), a], "foreign has compact-1-"),
         ("other_collection", [a, mail], "one is in default, the other in mail"),
         ("too_short", [short, a], "the shorter has 3 words, 8 expected"),
+        ("too_short", [written(tmp_path, "empty", text=""), short], "empty has no words"),
         ("too_short", _without_spaces(tmp_path), "the shorter has no spaces and 27 bytes, 40 expected"),
         ("no_shared_key", of_file["unrelated"], "0 of 4 bands and 0 of 167 anchors shared; at resemblance 0.0"),
         ("related", of_file["version"], "version, by spread_edits"),

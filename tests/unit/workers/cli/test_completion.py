@@ -29,16 +29,10 @@ done
 """
 CASES = {
     "wor": "worker",
-    "worker si": "sign",
     "worker --time": "--timeout",
     "topics cr": "create",
-    "dlq rep": "replay",
     "dlq replay --reason not_j": "not_json",
-    "index sw": "switch",
     "completion z": "zsh",
-    "scan --qu": "--quiet",
-    "scan --ev": "--events",
-    "stats --to": "--top",
     "label rev": "revoke",
     "tail --type verd": "verdict",
     "scan article": "article-1.txt",

@@ -15,8 +15,10 @@ from tests.support.forged import FORGED, dangerous
 from tests.support.forking import finished
 
 FLOORS = [Path(__file__).parents[4] / name for name in ("schemas", "streams", "workers")]
-CRASH = "raise ValueError('first\\nsecond')"
-CRASH_OF_THREAD = "import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()"
+CRASHES = {
+    "raise ValueError('first\\nsecond')": "ValueError: first",
+    "import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()": "ZeroDivisionError",
+}
 OTHERS = """import warnings
 warnings.warn('old')
 logging.getLogger('library').info('x')
@@ -66,7 +68,7 @@ def test_s16_a_record_is_logged_without_what_a_terminal_obeys() -> None:
 
 
 def test_a_crash_is_one_line_of_json_too() -> None:
-    for program, error in ((CRASH, "ValueError: first"), (CRASH_OF_THREAD, "ZeroDivisionError")):
+    for program, error in CRASHES.items():
         (told,) = failed(program)
         assert (told["level"], told["logger"], told["message"]) == ("CRITICAL", "nearstream", "crashed")
         assert told["exception"].startswith("Traceback")

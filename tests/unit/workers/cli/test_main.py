@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from nearstream.schemas.verdicts.events import RELATIONS
-from nearstream.workers.cli.demo import EXAMPLES
 from tests.support.deployment import TEXTS
 from tests.support.forking import finished
 
@@ -41,49 +40,38 @@ def test_the_demo_prints_events_of_pairs_and_agrees_with_history() -> None:
     assert "agreement 99" in told
 
 
-def test_scan_reads_standard_input_and_writes_json_lines() -> None:
-    text = json.loads((EXAMPLES / "documents.jsonl").read_bytes().splitlines()[0])["text"]
-    lines = [
-        json.dumps({"id": name, "text": text, "observed_at": f"2026-01-0{day}T00:00:00Z"})
-        for name, day in (("b", 2), ("a", 1))
+def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
+    other, days = "nothing that anybody else has said before", {"b": 2, "a": 1}
+    rows = [("b", TEN_WORDS), ("x", other), ("a", TEN_WORDS), ("c", TEN_WORDS), ("c", TEN_WORDS)]
+    given = "\n".join(
+        json.dumps({"id": name, "text": text, "observed_at": f"2026-01-0{days.get(name, 3)}T00:00:00Z"})
+        for name, text in rows
+    ).encode()
+    done = _run("scan", "-", given=given)
+    assert done.stdout.decode().splitlines() == [
+        "exact_duplicate  a equals b  [no. 2 of its family]",
+        "exact_duplicate  c equals a  [no. 3 of its family, founded by b]",
     ]
-    given = "\n".join(lines).encode()
+    assert done.stderr.decode().splitlines()[1:] == [
+        "1 family with 2 copies, the largest:",
+        "        3  b",
+        "found 2 unique, 2 exact_duplicate, 1 unchanged",
+    ]
 
     def told(*options: str) -> list[dict[str, Any]]:
         done = _run("scan", "-", "--json", "--quiet", *options, given=given)
         assert (done.returncode, done.stderr) == (0, b"")
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    (verdict,) = told()
-    assert (verdict["type"], verdict["verdict"], verdict["id"]) == ("verdict", "exact_duplicate", "a")
-    assert (verdict["of"]["id"], verdict["family"]["ordinal"]) == ("b", 2)
-    assert [(each["id"], each["verdict"]) for each in told("--all")] == [("b", "unique"), ("a", "exact_duplicate")]
-    (event,) = told("--events")
-    assert (event["type"], event["newer"]["id"], event["older"]["id"]) == ("exact_duplicate", "b", "a")
-
-
-def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
-    texts = {"a": TEN_WORDS, "b": "nothing that anybody else has said before"}
-    rows = [("a", texts["a"]), ("b", texts["b"]), ("c", texts["a"]), ("d", texts["a"]), ("d", texts["a"])]
-    given = "\n".join(json.dumps({"id": name, "text": text}) for name, text in rows).encode()
-    done = _run("scan", "-", given=given)
-    assert done.stdout.decode().splitlines() == [
-        "exact_duplicate  c equals a  [no. 2 of its family]",
-        "exact_duplicate  d equals a  [no. 3 of its family]",
+    assert [(each["id"], each["of"]["id"], each["family"]["ordinal"]) for each in told()] == [
+        ("a", "b", 2),
+        ("c", "a", 3),
     ]
-    assert done.stderr.decode().splitlines()[1:] == [
-        "1 family with 2 copies, the largest:",
-        "        3  a",
-        "found 2 unique, 2 exact_duplicate, 1 unchanged",
-    ]
-    everything = _run("scan", "-", "--all", "--quiet", given=given).stdout.decode().splitlines()
-    assert [line.split()[:2] for line in everything] == [
-        ["unique", "a"],
-        ["unique", "b"],
-        ["exact_duplicate", "c"],
-        ["exact_duplicate", "d"],
-        ["unchanged", "d"],
-    ]
+    kinds = [(each["id"], each["verdict"]) for each in told("--all")]
+    assert kinds[:3] == [("b", "unique"), ("x", "unique"), ("a", "exact_duplicate")]
+    assert kinds[3:] == [("c", "exact_duplicate"), ("c", "unchanged")]
+    first, *_ = told("--events")
+    assert (first["type"], first["newer"]["id"], first["older"]["id"]) == ("exact_duplicate", "b", "a")
 
 
 def test_scan_compares_with_references_that_are_compared_with_none(tmp_path: Path) -> None:
@@ -130,7 +118,7 @@ def test_a_closed_standard_input_is_named_and_not_counted_as_scanned() -> None:
     assert done.stderr.splitlines()[2:] == [b"found no document", b"left out 1 refused"]
 
 
-def test_scan_and_compare_tell_of_a_text_without_words(tmp_path: Path) -> None:
+def test_scan_tells_of_a_text_without_words() -> None:
     lines = [b'{"id": "a", "text": ""}', b'{"id": "b", "text": "..."}', b'{"id": "c", "text": "some words"}']
     done = _run("scan", "-", given=b"\n".join(lines))
     assert done.returncode == 65
@@ -138,11 +126,6 @@ def test_scan_and_compare_tell_of_a_text_without_words(tmp_path: Path) -> None:
     assert told[:2] == [f"empty standard input:{line}: expected a text with words" for line in (1, 2)]
     assert told[2].startswith("scanned: 1, ")
     assert told[3:] == ["found 1 unique", "left out 2 empty"]
-    for name, line in zip("ab", (lines[0], lines[2]), strict=True):
-        (tmp_path / f"{name}.jsonl").write_bytes(line)
-    done = _run("compare", *(str(tmp_path / f"{name}.jsonl") for name in "ab"))
-    assert done.returncode == 1
-    assert b"outcome          too_short: a has no words" in done.stdout
 
 
 SECRET = "correct-horse-battery-staple-of-32-bytes"  # noqa: S105 - a made-up one
