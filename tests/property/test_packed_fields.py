@@ -26,24 +26,6 @@ def words() -> st.SearchStrategy[bytes]:
     return st.lists(gaps, max_size=20).map(lambda each: np.array(each, dtype="<u4").tobytes()) | st.binary(max_size=9)
 
 
-def outcome(function: object, *arguments: object) -> object:
-    """Return a result, or the message of a ValueError."""
-    assert callable(function)
-    try:
-        return function(*arguments)
-    except ValueError as error:
-        return str(error)
-
-
-@given(st.binary(max_size=70), st.integers(1, 70), st.integers(0, 9), st.randoms())
-def test_keys_of_many_payloads_are_those_of_each(prefix: bytes, width: int, count: int, random: Random) -> None:
-    payloads = random.randbytes(width * count)
-    found = native.small_keys(KEY.permutation, prefix, payloads, width)
-    one_by_one = [KEY.small_key(prefix + payloads[width * at : width * (at + 1)]) for at in range(count)]
-    assert found == tuple(key[:8] for key in one_by_one)
-    assert found == packed_fields.small_keys(KEY.permutation, prefix, payloads, width)
-
-
 @pytest.mark.parametrize(
     ("permutation", "payloads", "width"),
     [(KEY.permutation[1:], b"12", 1), (KEY.permutation, b"12", 0), (KEY.permutation, b"123", 2)],
@@ -51,11 +33,6 @@ def test_keys_of_many_payloads_are_those_of_each(prefix: bytes, width: int, coun
 def test_payloads_of_another_width_have_no_keys(permutation: bytes, payloads: bytes, width: int) -> None:
     with pytest.raises(ValueError, match="permutation of 256 bytes, prefix and payloads of this width expected"):
         native.small_keys(permutation, b"", payloads, width)
-
-
-@given(words())
-def test_words_end_where_the_reference_says(packed: bytes) -> None:
-    assert outcome(native.words_end, packed) == outcome(packed_fields.words_end, packed)
 
 
 @given(st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=9), st.booleans())

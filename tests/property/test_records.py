@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
-from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_record, unpack_signature
+from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_signature
 from tests.reference import ld_compact
 from tests.reference.ld import kept_symbols, pack_varints, pack_words
 from tests.reference.text_part import unpack_text
@@ -141,21 +140,6 @@ def test_a_text_part_is_read_as_the_reference_reads_it_up_to_every_byte(label: s
         for unpack in (native.unpack_text, unpack_text):
             with pytest.raises(ValueError, match="expected"):
                 unpack(packed[:end], 0)
-
-
-@pytest.mark.parametrize("label", ["fine", "compact"])
-def test_a_record_is_compared_as_its_signature_is(label: str) -> None:
-    scheme = preset(label, KEY)
-    texts = [text(700, 1), text(700, 1)[400:], f"{text(700, 1)} {text(300, 2)}", text(90, 3), text(9_000, 4)]
-    signed = [
-        scheme.kept(Signer(scheme, KEY).sign(Document(id=each[:9], text=each, observed_at=NOW))) for each in texts
-    ]
-    records = [
-        unpack_record(pack_signature(each), each.scheme, each.digest[:8], each.observed_at_ms) for each in signed
-    ]
-    assert [record.signature for record in records] == signed
-    for arriving in signed:
-        assert compare(arriving, records) == compare(arriving, signed)
 
 
 @pytest.mark.parametrize("arguments", [(), (b"",), ("", 0), (b"", "0"), (b"", -1), (b"", 1), (b"x" * 40, 41)])
