@@ -1,12 +1,16 @@
-"""A decision lives as long as the state of the page on which it rests."""
+"""A decision lives as long as the state of the page on which it rests, which is that of the best URL."""
 
+import time
 from datetime import timedelta
+
+import pytest
 
 from nearstream.schemas.documents.record import PageFacts
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.deciding import states
 from nearstream.streams.deciding.decider import Said
 from nearstream.streams.deciding.deciding import may_skip
+from nearstream.streams.deciding.resting import form_of, rank
 from nearstream.streams.deciding.states import PageState
 from tests.support.memory_decisions import MemoryDecisions
 from tests.support.verdicts import COLLECTION, TIME, Pages, ref, verdict
@@ -180,3 +184,36 @@ async def test_a_document_without_a_lineage_may_be_canonical() -> None:
     said = await pages.decider.after_verdict(change, PageFacts())
     assert said == [Said(COLLECTION, MIRROR, pages.of(MIRROR))]
     assert pages.of(MIRROR).because == "canonical_changed"
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("https://a.example/articles/7", "https://a.example/print/7"),
+        ("https://a.example/articles/7", "https://a.example/articles/7/amp"),
+        ("https://a.example/articles/7", "https://m.a.example/a/7"),
+        ("https://a.example/articles/7.html", "https://a.example/7.print.html"),
+        ("https://a.example/articles/7?print=1", "https://a.example/a/7?sid=9"),
+        ("https://a.example/articles/7?page=2", "https://a.example/a/7?x=8f14e45fceea167a5a36dedd"),
+        ("https://a.example/articles/7", "https://a.example/a/(S(lit3py55t21z5v55vlm25s55))/7"),
+        ("https://a.example/articles/7", "https://a.example/articles/7?from=start"),
+        ("https://a.example/articles/7", "https://a.example/mirror/articles/7"),
+        ("https://a.example/product?id=red", "https://a.example/product?id=red&tab=1"),
+        ("https://a.example/printing-history", "https://a.example/print/x"),
+    ],
+)
+def test_the_better_form_of_a_url_is_canonical(better: str, worse: str) -> None:
+    assert form_of(better) < form_of(worse)
+    assert rank(ref(better, 9), ()) < rank(ref(worse), ())
+    assert rank(ref(worse), {worse}) < rank(ref(better), {worse})  # a declared one comes before all of this
+
+
+def test_of_equal_forms_the_oldest_is_canonical() -> None:
+    assert rank(ref("https://a.example/y"), ()) < rank(ref("https://a.example/x", 1), ())
+
+
+@pytest.mark.parametrize("name", ["report-7", "http://[::1", "", "https://a.example/?" + "a=1&" * 2_000, "/" * 4_096])
+def test_any_text_has_a_form(name: str) -> None:
+    began = time.process_time()
+    assert form_of(name).characters >= 0
+    assert time.process_time() - began < 1

@@ -103,21 +103,10 @@ def test_what_mostly_stays_is_no_frame_though_many_pages_have_it() -> None:
     assert not has_stayed(frame, page(ARTICLE, "In stock"), page(ARTICLE, "Sold out"))
 
 
-def test_one_page_alone_teaches_nothing() -> None:
-    frame: Frame = {}
-    for fetch in range(20):
-        frame = learn(frame, 1, page(ARTICLE, f"Part {fetch}"), page(ARTICLE, f"Part {fetch + 1}"))
-    assert not has_stayed(frame, page(ARTICLE, "Part 1"), page(ARTICLE, "Part 2"))
-
-
 def test_a_page_that_is_mostly_frame_is_judged_by_its_whole_text() -> None:
     frame = learned()
     older, newer = ("Teaser a", "Teaser b", "Teaser c"), ("Teaser d", "Teaser e", "Teaser f")
     assert not has_stayed(frame, page("Our news", *older), page("Our news", *newer))
-
-
-def test_a_page_that_was_rewritten_teaches_nothing() -> None:
-    assert learn({}, 1, page(*(f"old {'x' * number}" for number in range(200))), page("new")) == {}
 
 
 def test_what_is_known_of_a_host_is_bounded_and_keeps_what_is_known_best() -> None:

@@ -8,14 +8,6 @@ from tests.support.collisions import colliding_blocks
 KEY = HashKey.public()
 
 
-def test_another_secret_changes_every_derived_number() -> None:
-    other = HashKey.from_secret(b"another secret of thirty-two bytes")
-    names = ("fingerprint", "digest_key", "permutation", "base", "word_base", "sketch_salt", "ld_salt", "anchor_salt")
-    assert all(getattr(KEY, name) != getattr(other, name) for name in names)
-    assert not any(KEY.table_bytes[at : at + 8] == other.table_bytes[at : at + 8] for at in range(0, 2048, 8))
-    assert other != KEY
-
-
 def test_repr_hides_the_key() -> None:
     assert repr(KEY) == str(KEY) == "HashKey(0d3e89c8)"
 

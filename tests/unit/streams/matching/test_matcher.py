@@ -198,13 +198,6 @@ async def test_a_new_state_without_common_text_is_new_all_over() -> None:
     assert event.new_spans == ((0, len(" ".join(OTHER))),)
 
 
-async def test_an_unchanged_document_makes_no_event_but_its_lineage_does() -> None:
-    assert await told([sign("a", TEXT, lineage="x"), sign("a", TEXT, 1, lineage="x")]) == []
-    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", TEXT, 1, lineage="x")])
-    assert isinstance(event, ExactDuplicate)
-    assert event.same_lineage
-
-
 async def test_a_relation_that_is_not_wanted_is_counted_but_not_sent() -> None:
     pair = [sign("a", [*TEXT[:500], *OTHER[:700]]), sign("b", [*words(4, 700), *TEXT[:500]], 1)]
     one = matcher(relations=frozenset(RELATIONS) - {"overlap"})
@@ -276,7 +269,7 @@ async def test_a_removal_voids_what_was_said() -> None:
     assert (await one.match(sign("b", NEAR, 1))).events == ()
 
 
-async def test_an_unchanged_document_has_a_verdict_and_no_event() -> None:
+async def test_an_unchanged_document_has_a_verdict_and_no_event_but_another_of_its_lineage_has() -> None:
     one, same = matcher(), sign("b", NEAR)
     await one.match(same)
     matched = await one.match(replace_fields(same, observed_at_ms=same.observed_at_ms + 1))
@@ -284,6 +277,9 @@ async def test_an_unchanged_document_has_a_verdict_and_no_event() -> None:
     assert (matched.verdict.verdict, matched.events, matched.verdict.redundant) == ("unchanged", (), True)
     assert matched.verdict.of is not None
     assert matched.verdict.of.observed_at == NOON
+    (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", TEXT, 1, lineage="x")])
+    assert isinstance(event, ExactDuplicate)
+    assert event.same_lineage
 
 
 async def test_what_was_not_whole_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from itertools import chain
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
@@ -12,6 +13,7 @@ from rapidfuzz.distance import Levenshtein
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.relations.describe import CONFIDENCE
 from nearstream.streams.relations.rules import consulted_thresholds, decide
 from nearstream.streams.relations.thresholds import Thresholds, neighbours
 from nearstream.streams.relations.verdict import Verdict, relate
@@ -151,6 +153,8 @@ def test_short_texts_without_spaces_are_measured_in_bytes() -> None:
 def test_a_moved_threshold_changes_the_verdict() -> None:
     sample = SAMPLES["few_edits"]
     assert verdict(*sample, Thresholds(distance_ratio_max=0.0)).relation == "version"
+    tight = Thresholds(order_free_min=0.25, containment_min=0.25)  # whose neighbours are valid too
+    assert verdict(*sample, tight).relation == "near_duplicate"
     shared = SAMPLES["shared_passage"]
     assert verdict(*shared, Thresholds(order_free_min=0.5, version_min=0.5)).relation == "unrelated"
 
@@ -170,23 +174,6 @@ def test_a_moved_threshold_changes_the_verdict() -> None:
 def test_thresholds_out_of_order_are_refused(name: str, value: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Thresholds(**{name: value})
-
-
-def test_each_neighbour_of_the_thresholds_has_one_bound_moved() -> None:
-    standard = asdict(Thresholds())
-    every = frozenset(standard)
-    moved = [
-        {name: value - standard[name] for name, value in asdict(each).items()}
-        for each in neighbours(Thresholds(), every)
-    ]
-    assert len(moved) == 30
-    assert len(neighbours(Thresholds(), frozenset({"order_gap", "symbols_min"}))) == 2
-    assert all(sum(step != 0 for step in each.values()) == 1 for each in moved)
-    assert {abs(round(each["order_free_min"], 3)) for each in moved} == {0, 0.02}
-    assert {abs(round(each["order_gap"], 3)) for each in moved} == {0, 0.05}
-    assert {abs(round(each["distance_ratio_max"], 3)) for each in moved} == {0, 0.03}
-    tight = Thresholds(order_free_min=0.25, containment_min=0.25)
-    assert neighbours(tight, frozenset(asdict(tight)))  # all of them valid
 
 
 def numbers_of(sample: str) -> tuple[Signature, Signature, Estimate]:
@@ -259,3 +246,17 @@ def test_a_bound_that_no_rule_came_to_is_near_to_nothing(sample: str) -> None:
     moved = {each for each in neighbours(Thresholds(), frozenset(asdict(Thresholds())))}
     near = {each for each in moved if decide(numbers, each).relation != decided.relation}
     assert near <= set(neighbours(Thresholds(), consulted_thresholds(decided)))
+
+
+PAGE = Path(__file__).parents[4] / "docs/relations.md"
+
+
+def test_the_confidence_of_events_is_the_measured_share_in_two_digits() -> None:
+    section = PAGE.read_text("utf-8").partition("## When numbers are weak")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "|" in line]
+    measured = {name: (away, near) for name, *_, near, away in rows if name in CONFIDENCE}
+    assert set(measured) == set(CONFIDENCE)
+    for name, shares in measured.items():
+        most = CONFIDENCE[name][0]  # no more is stated, since few events of a kind were drawn
+        for stated, share in zip(CONFIDENCE[name], shares, strict=True):
+            assert not share or abs(stated - min(float(share), most)) <= 0.0051

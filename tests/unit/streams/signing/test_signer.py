@@ -1,6 +1,5 @@
 """From a complete document to its signature."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
@@ -66,15 +65,6 @@ def test_times_are_whole_milliseconds_since_1970(observed_at: datetime, millisec
     assert SIGNER.sign(document(observed_at=observed_at)).observed_at_ms == milliseconds
 
 
-@pytest.mark.parametrize(("label", "rate"), [("fine", 1), ("compact", 16), ("noise", 8)])
-def test_an_empty_normal_form_is_signed_as_nothing(label: str, rate: int) -> None:
-    signature = signer_of(label).sign(document(text="… !"))
-    counts = (signature.n_bytes, signature.characters, signature.words, signature.shingles, signature.spaceless)
-    assert counts == (0, 0, 0, 0, False)
-    assert set(signature.sketch) == {0xFF}
-    assert (signature.rate, signature.ld, signature.gaps, signature.anchors) == (rate, b"", b"", b"")
-
-
 def test_another_key_changes_every_hash() -> None:
     text = " ".join(map(str, range(300)))
     first, second = (signer_of(key=key).sign(document(text=text)) for key in (KEY, OTHER_KEY))
@@ -114,15 +104,3 @@ def test_of_several_documents_only_the_one_that_is_too_large_is_refused() -> Non
             assert each == signer.sign(document(text=text), None, ("charset_replaced",))
         else:
             assert each.reason is Reason.TOO_LARGE
-
-
-def test_no_more_is_read_than_is_signed() -> None:
-    read = []
-
-    def documents() -> Iterator[Unsigned]:
-        for number in range(3):
-            read.append(number)
-            yield Unsigned(document(id=str(number)))
-
-    signed = SIGNER.sign_many(documents())
-    assert [next(signed).id, len(read)] == ["0", 1]
