@@ -3,7 +3,6 @@
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +17,6 @@ from nearstream.workers.kafka.batches import (
     KEPT_BYTES,
     TAKE_BYTES,
     WHOLE_BYTES,
-    PieceReader,
     unpacked,
     use_our_batches,
 )
@@ -189,36 +187,6 @@ def test_pieces_join_to_the_whole_and_damaged_or_cut_data_are_refused(name: str)
             list(unpacked(codec, damaged))
 
 
-@pytest.mark.parametrize("name", BOMBS)
-def test_the_first_pieces_of_a_bomb_cost_no_more_than_themselves(name: str) -> None:
-    codec, encode = ENCODERS[name]
-    packed = encode(bytes(50 * MEBIBYTE))
-    tracemalloc.start()
-    assert sum(map(len, islice(unpacked(codec, packed), 3))) >= 3 * 64 * 1024
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 16 * MEBIBYTE
-
-
 def test_several_members_or_frames_follow_each_other() -> None:
     for codec, encode in (ENCODERS["gzip"], ENCODERS["zstd"]):
         assert b"".join(unpacked(codec, encode(b"one") + encode(b" two"))) == b"one two"
-
-
-def test_a_reader_crosses_pieces_and_keeps_what_was_asked_for() -> None:
-    reader = PieceReader(iter([b"abc", b"", b"defg", b"h"]))
-    assert reader.read(2) == b"ab"
-    assert reader.read(4, keep=3) == b"cde"
-    assert reader.read(1, keep=0) == b""
-    assert (reader.read(0), reader.at_end(), reader.position) == (b"", False, 7)
-    assert (reader.read(1), reader.at_end(), reader.position) == (b"h", True, 8)
-    with pytest.raises(CorruptRecordException):
-        reader.read(1)
-
-
-def test_numbers_are_read_as_kafka_writes_them_and_one_without_end_is_refused() -> None:
-    largest = b"\xfe" + b"\xff" * 8 + b"\x01"
-    numbers = {b"\x00": 0, b"\x01": -1, b"\x02": 1, b"\xac\x02": 150, largest: 2**63 - 1}
-    assert {data: PieceReader(iter([data])).varint() for data in numbers} == numbers
-    with pytest.raises(CorruptRecordException):
-        PieceReader(iter([b"\xff" * 20])).varint()

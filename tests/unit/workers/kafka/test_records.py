@@ -21,10 +21,11 @@ def test_a_record_is_read_as_it_was_sent() -> None:
 
 
 @dataclass
-class Full:
-    """A producer whose buffer has no room at first."""
+class Producer:
+    """A producer whose buffer has no room at first, and whose broker may not answer."""
 
-    refusals: int
+    refusals: int = 0
+    answers: bool = True
     taken: list[bytes | None] = field(default_factory=list)
 
     async def send(self, _: str, *, value: bytes | None, **__: object) -> asyncio.Future[None]:
@@ -33,24 +34,16 @@ class Full:
             raise KafkaTimeoutError
         self.taken.append(value)
         confirmed = asyncio.get_running_loop().create_future()
-        confirmed.set_result(None)
+        if self.answers:
+            confirmed.set_result(None)
         return confirmed
 
 
 async def test_a_record_that_finds_no_room_is_offered_again() -> None:
-    full = Full(3)
+    full = Producer(3)
     values = [b"a", b"b", b"c"]
-    sending = records._Sending(full)
-    await records._send_all(sending, [ProducerRecord("t", None, value, []) for value in values])
-    assert full.taken == values
-    assert full.refusals == 0
-
-
-class Silent:
-    """A producer whose broker does not answer."""
-
-    async def send(self, _: str, **__: object) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().create_future()
+    await records._send_all(records._Sending(full), [ProducerRecord("t", None, value, []) for value in values])
+    assert (full.taken, full.refusals) == (values, 0)
 
 
 async def test_one_line_says_that_many_senders_wait_for_a_broker(
@@ -58,7 +51,7 @@ async def test_one_line_says_that_many_senders_wait_for_a_broker(
 ) -> None:
     monkeypatch.setattr(records, "SILENCE_SECONDS", 0.01)
     monkeypatch.setattr(records, "SEND_SECONDS", 0.5)
-    sending = records._Sending(Silent())
+    sending = records._Sending(Producer(answers=False))
     waiting = [records._send_all(sending, [ProducerRecord("t", None, b"v", [])]) for _ in range(20)]
     failed = await asyncio.gather(*waiting, return_exceptions=True)
     assert {type(each) for each in failed} == {KafkaUnreachableError}

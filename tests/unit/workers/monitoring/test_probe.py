@@ -11,7 +11,7 @@ import pytest
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.lag import LagReader, PartitionLag
+from nearstream.workers.kafka.lag import LagReader
 from nearstream.workers.monitoring import probe
 from nearstream.workers.monitoring.health import Health
 from tests.support.turns import until
@@ -88,23 +88,3 @@ async def test_a_state_is_said_again_and_again_until_the_worker_leaves(caplog: p
     assert said[-2][2] == "4 dead letters in a row"
     assert min(each[1] for each in said[:-1]) > 1_700_000_000_000
     assert caplog.text.count(f"others do not learn how this worker does: {REASON}") == 1
-
-
-async def test_a_keyed_topic_that_grows_is_a_reason_to_stop() -> None:
-    counts = [6, 6, 0, 6, 8, 8]
-
-    @asynccontextmanager
-    async def growing() -> AsyncIterator[LagReader]:
-        async def read() -> list[PartitionLag]:
-            found = counts.pop(0) if len(counts) > 1 else counts[0]
-            rows = [PartitionLag("signatures", number, 0, 0, 0, None) for number in range(found)]
-            return [*rows, *(PartitionLag("documents", number, 0, 0, 0, None) for number in range(10 - len(counts)))]
-
-        yield read
-
-    health = Health()
-    with patch.object(probe, "INTERVAL_SECONDS", 0.0):
-        watching = asyncio.create_task(probe._poll(health, growing, answers, "signatures"))
-        await until(lambda: health.refused)
-        watching.cancel()
-    assert health.refused.startswith("topic signatures grew from 6 to 8 partitions: ")

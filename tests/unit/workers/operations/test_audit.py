@@ -1,14 +1,17 @@
-"""The recall of a window: which pairs count as found, and what a sample sees."""
+"""The recall of a window: which pairs there are, which of them count as found, and what a sample sees."""
 
 from fractions import Fraction
+from itertools import combinations
+from random import Random
 
 import numpy as np
+import pytest
 
 from nearstream.workers.cli.audit import recall_lines
-from nearstream.workers.operations.audit.recall import Audited, Recall, _summed, measure
+from nearstream.workers.operations.audit.recall import Audited, ExactJoin, Recall, _summed, measure
 from nearstream.workers.operations.audit.window import Told
 
-FOUR_FIFTHS = Fraction(4, 5)
+NINE_TENTHS, FOUR_FIFTHS = Fraction(9, 10), Fraction(4, 5)
 
 
 def document(name: str, first: int, offset: int, collection: str = "default") -> Audited:
@@ -67,3 +70,51 @@ def test_the_recall_is_summed_by_resemblance() -> None:
     assert "missed           x/a and x/b, resemblance 0.8400" in lines
     without = Recall(2, 0, 0, 0, (0.0, 1.0), (), ())
     assert "recall           unknown: no such pair, 0 found" in list(recall_lines(without, 0.8))
+
+
+def letters(text: str) -> list[int]:
+    return [ord(letter) for letter in text]
+
+
+def resemblance(one: set[int], other: set[int]) -> Fraction:
+    return Fraction(len(one & other), len(one | other))
+
+
+def test_a_pair_at_the_bound_meets_and_one_below_does_not() -> None:
+    join = ExactJoin(NINE_TENTHS)
+    assert join.add("nine", letters("bcdefghij")) == []
+    assert join.add("ten", letters("abcdefghij")) == [("nine", NINE_TENTHS)]
+    assert join.add("eight", letters("cdefghij")) == []
+    assert join.probe(letters("abcdefghij")) == [("nine", NINE_TENTHS), ("ten", Fraction(1))]
+    assert join.features == 27
+    assert join.add("none", []) == []
+
+
+def related_sets(seed: int) -> list[set[int]]:
+    """Return sets in clusters whose members differ by some symbols."""
+    random, found = Random(seed), list[set[int]]()
+    for _ in range(25):
+        core = set(random.sample(range(4_000), random.randint(3, 40)))
+        for _ in range(9):
+            kept = set(random.sample(sorted(core), random.randint(max(1, len(core) - 4), len(core))))
+            found.append(kept | set(random.sample(range(4_000), random.randint(0, 2))))
+    random.shuffle(found)
+    return found
+
+
+@pytest.mark.parametrize("share", ["0.7", "0.9"])
+def test_no_pair_at_the_bound_or_above_is_missed(share: str) -> None:
+    sets, bound = related_sets(3), Fraction(share)
+    join, found = ExactJoin(bound), set[tuple[int, int]]()
+    for number, each in enumerate(sets):
+        found.update((int(name), number) for name, _ in join.add(str(number), sorted(each)))
+    pairs = list(combinations(range(len(sets)), 2))
+    assert found == {pair for pair in pairs if resemblance(sets[pair[0]], sets[pair[1]]) >= bound}
+    assert len(found) > 100
+    assert join.compared <= len(pairs) / 10
+
+
+def test_a_resemblance_out_of_range_is_refused() -> None:
+    for wrong in (Fraction(0), Fraction(11, 10)):
+        with pytest.raises(ValueError, match="a resemblance above 0"):
+            ExactJoin(wrong)

@@ -291,19 +291,14 @@ async def test_an_expelled_member_commits_nothing(consumer: BatchConsumer, gener
 
     Another member may have committed a higher offset and left.
     """
-    committed = []
+    committed: list[object] = []
 
-    class Client:
-        _coordinator = SimpleNamespace(generation=generation)
+    async def commit(offsets: object) -> None:
+        committed.append(offsets)
 
-        def assignment(self) -> set[TopicPartition]:
-            return {TopicPartition("in", 0)}
-
-        async def commit(self, offsets: object) -> None:
-            committed.append(offsets)
-
+    coordinator, assigned = SimpleNamespace(generation=generation), {TopicPartition("in", 0)}
     committing = consumer._new_consumer_thread()
-    committing._consumer = Client()
+    committing._consumer = SimpleNamespace(_coordinator=coordinator, assignment=lambda: assigned, commit=commit)
     assert await committing._commit({TP("in", 0): 8}) is (generation == GENERATION)
     assert len(committed) == (generation == GENERATION)
     committing.thread_loop.close()

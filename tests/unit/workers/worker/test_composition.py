@@ -1,5 +1,8 @@
-"""The start of a worker."""
+"""The start of a worker, which waits for servers and says so."""
 
+import asyncio
+import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,9 @@ from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.worker import composition as worker
+from nearstream.workers.worker import composition
 from nearstream.workers.worker.composition import prepare
+from tests.support.turns import until
 
 DEPLOYMENT = Deployment.of(load({}))
 
@@ -31,7 +35,7 @@ def broker(monkeypatch: pytest.MonkeyPatch, *failures: KafkaError) -> list[Kafka
     monkeypatch.setattr(acls, "require", require)
     monkeypatch.setattr(kafka_topics, "require", require)
     for name in ("require_deployment", "claim_deployment"):
-        monkeypatch.setattr(worker, name, require)
+        monkeypatch.setattr(composition, name, require)
     return to_come
 
 
@@ -77,3 +81,30 @@ def test_only_the_role_alert_has_a_group_of_its_own() -> None:
     groups = {role: own_group(DEPLOYMENT.settings, role).group for role in ("sign", "match", "decide", "all", "alert")}
     assert groups.pop("alert") == "nearstream.alert"
     assert set(groups.values()) == {"nearstream"}
+
+
+async def test_a_wait_is_logged_after_a_moment_then_regularly(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(composition, "FIRST_REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(composition, "REPORT_SECONDS", 0.02)
+
+    def logged() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == composition.log.name]
+
+    with caplog.at_level(logging.WARNING):
+        async with composition.reported("Kafka at h:1", 500.0):
+            await until(lambda: len(logged()) >= 3)
+    assert all(re.fullmatch(r"waiting for Kafka at h:1, at most (500|49\d) s more", text) for text in logged())
+
+
+async def test_a_short_wait_and_a_time_that_has_run_out_are_not_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert composition.FIRST_REPORT_SECONDS >= 0.5
+    async with composition.reported("Kafka at h:1", 5.0):
+        await asyncio.sleep(0)
+    monkeypatch.setattr(composition, "FIRST_REPORT_SECONDS", 0.02)
+    async with composition.reported("Kafka at h:1", 0.01):
+        await asyncio.sleep(0.1)
+    assert caplog.messages == []
