@@ -13,7 +13,7 @@ from nearstream.schemas.topics.dead_letter import (
     header,
     outgoing,
 )
-from nearstream.workers.pipeline import dead_letters, match
+from nearstream.workers.pipeline import dead_letters
 from nearstream.workers.pipeline.dead_letters import (
     MIN_WINDOW_RECORDS,
     WINDOW_RECORDS,
@@ -24,7 +24,6 @@ from nearstream.workers.pipeline.dead_letters import (
     decide_apart,
 )
 from nearstream.workers.pipeline.step import Decide
-from tests.support.matching import Topic, matching, prose, record, signed
 from tests.support.turns import until
 
 
@@ -83,22 +82,6 @@ async def test_an_error_that_is_none_of_data_is_raised() -> None:
 
     with pytest.raises(RuntimeError, match="the bug"):
         await decide_apart([about(1).record, about(2).record], decide, refuse)
-
-
-async def test_the_step_that_matches_passes_over_a_record_on_which_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = match.arrival_of
-
-    def failing(given: ConsumerRecord, *rest: object) -> object:
-        if given.offset == 2:
-            raise OverflowError
-        return read(given, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(match, "arrival_of", failing)
-    topic = Topic()
-    records = [record(signed(f"d{offset}", prose(1)), offset) for offset in range(3)]
-    sent = await matching(topic).decide(records)
-    assert sorted(each.topic.split(".")[2] for each in sent) == ["dead-letters", "near-duplicates"]
-    assert topic.covered[-1] == (0, 2)
 
 
 def _batch(refused: list[bool], start: int = 0) -> tuple[list[ConsumerRecord], list[ProducerRecord]]:

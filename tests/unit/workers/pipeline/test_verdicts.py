@@ -1,6 +1,5 @@
 """Each document that is matched gets one verdict."""
 
-from collections import Counter
 from collections.abc import Iterable
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
@@ -11,7 +10,6 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.config.settings import load
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.match import Matching
-from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import Topic, matching, prose, record, signed
 
 VERDICT_TOPIC = f"p.{VERDICTS.name}"
@@ -70,18 +68,6 @@ async def test_only_a_verdict_carries_the_parts_of_a_page() -> None:
     too_many: Headers = [("nearstream-page-parts", bytes(9 * 513))]
     (sent_alone,) = await telling().decide([record(signed("a", prose(1)), headers=too_many)])
     assert "nearstream-page-parts" not in dict(sent_alone.headers)
-
-
-async def test_a_replay_smaller_batches_and_a_recovery_tell_the_same_bytes() -> None:
-    job, records = telling(), arrivals()
-    first = contents(await job.decide(records))
-    assert contents(await job.decide(records)) == first
-    for again in (job, telling()):
-        one_by_one = [said for each in records for said in contents(await again.decide([each]))]
-        assert Counter(one_by_one) == Counter(first)
-    behind = telling(topic=Topic(records, committed_offset=len(records)))
-    parts = [part async for part in behind.catch_up(Lost(0, -1, len(records)))]
-    assert [said for part in parts for said in contents(part)] == first
 
 
 async def test_the_setting_chooses_the_verdicts_that_are_sent() -> None:
