@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,7 @@ _TESTS = Path(__file__).parent
 settings.register_profile("busy machine", deadline=None)  # an example may wait for the processor
 settings.load_profile("busy machine")
 
+_Report = TypeVar("_Report", pytest.CollectReport, pytest.TestReport)
 _OBJECTS = 50_000  # that are made before the garbage collector looks at them
 _LISTED = 8  # failed tests that a run names at its end
 
@@ -81,14 +83,21 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Fail the collection of a file that skips itself where nothing may be skipped."""
-    report = yield
-    if report.outcome == "skipped" and os.environ.get("CI"):
+    return _without_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that skips itself where nothing may be skipped."""
+    return _without_skip((yield))
+
+
+def _without_skip(report: _Report) -> _Report:
+    if report.outcome == "skipped" and os.environ.get("CI") and not hasattr(report, "wasxfail"):
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        report.outcome, report.longrepr = "failed", f"{collector.nodeid}: skipped where nothing may be: {why}"
+        report.outcome, report.longrepr = "failed", f"{report.nodeid}: skipped where nothing may be: {why}"
     return report
 
 
@@ -174,28 +183,8 @@ def _command_leaves_no_trace() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup() -> Iterator[None]:
-    """Skip a test whose fixtures need a service that this machine cannot run.
-
-    If `CI` is set, the test fails instead.
-    """
+    """Skip a test whose fixtures need a service that this machine cannot run."""
     try:
         return (yield)
     except StackUnavailableError as error:
-        if os.environ.get("CI"):
-            raise
         pytest.skip(str(error))
-    except pytest.skip.Exception as skipped:
-        if os.environ.get("CI"):
-            pytest.fail(f"skipped where nothing may be: {skipped}", pytrace=False)
-        raise
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
-    """Fail a test that skips itself where nothing may be skipped."""
-    try:
-        return (yield)
-    except pytest.skip.Exception as skipped:
-        if os.environ.get("CI"):
-            pytest.fail(f"skipped where nothing may be: {skipped}", pytrace=False)
-        raise
