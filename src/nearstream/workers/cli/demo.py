@@ -117,19 +117,12 @@ def _items(folder: Path) -> "Iterator[Item | Refused]":
 
 
 class KnownRelation(msgspec.Struct, frozen=True):
-    """One relation known from the history of the texts.
+    """One relation known from the history of the texts."""
 
-    Attributes:
-        newer: Id of the newer document.
-        older: Id of the older document.
-        relation: Name of the relation, or `unrelated`.
-        inner: For a containment, `newer` or `older`: the document inside the other.
-    """
-
-    newer: str
-    older: str
-    relation: str
-    inner: str = ""
+    newer: str  # id of the newer document
+    older: str  # id of the older document
+    relation: str  # name of the relation, or `unrelated`
+    inner: str = ""  # for a containment, `newer` or `older`: the document inside the other
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from nearstream.schemas.labels.label import Label
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
-from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.source import Refused, count_lines, read
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
@@ -54,10 +53,8 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
     """Send every readable document of the paths, and report the others on stderr."""
     topic, produced = deployment.topic(DOCUMENTS), Produced()
     progress = Progress("sent", count_lines(paths), quiet)
-    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
     records = _readable(topic, deployment, paths, produced)
-    await _send(deployment.settings, records, wait_seconds, progress)
-    produced.sent = progress.done
+    produced.sent = await _send(deployment, topic, records, wait_seconds, progress)
     return produced
 
 
@@ -69,7 +66,6 @@ async def produce_signatures(
     One that cannot be read, or has another scheme or key, is reported on stderr and left out.
     """
     topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
-    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
 
     def records() -> Iterator[ProducerRecord]:
         for item in read_signatures(deployment.scheme, paths):
@@ -78,15 +74,22 @@ async def produce_signatures(
             else:
                 yield signature_record(topic, item.signature)
 
-    await _send(deployment.settings, records(), wait_seconds, progress)
-    produced.sent = progress.done
+    produced.sent = await _send(deployment, topic, records(), wait_seconds, progress)
     return produced
 
 
-async def _send(settings: Settings, records: Iterable[ProducerRecord], wait_seconds: float, progress: Progress) -> None:
-    """Send records in batches, and count those that Kafka has confirmed."""
+async def _send(
+    deployment: Deployment,
+    topic: str,
+    records: Iterable[ProducerRecord],
+    wait_seconds: float,
+    progress: Progress | None = None,
+) -> int:
+    """Send records to a topic in batches, and return how many Kafka has confirmed."""
+    progress = progress or Progress("sent", quiet=True)
+    await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
     try:
-        async with kafka_records.sender(settings, wait_seconds) as send_all:
+        async with kafka_records.sender(deployment.settings, wait_seconds) as send_all:
             for batch in kafka_records.batched(records, BATCH):
                 await send_all(batch)
                 progress.step(len(batch))
@@ -94,6 +97,7 @@ async def _send(settings: Settings, records: Iterable[ProducerRecord], wait_seco
         print_message(f"interrupted: {progress.done} were confirmed")
         raise
     progress.end()
+    return progress.done
 
 
 def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
@@ -115,12 +119,10 @@ async def remove_documents(
     deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
 ) -> dict[str, DocumentStatus]:
     """Send the removal of each document, and return by its key what the index held of it: live, expired or unknown."""
-    settings, topic = deployment.settings, deployment.topic(DOCUMENTS)
+    topic = deployment.topic(DOCUMENTS)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         removed = {key: await _status(index, key) for key in (document_key(collection, name) for name in ids)}
-    await kafka_offsets.partitions(settings, [topic], wait_seconds)
-    async with kafka_records.sender(settings, wait_seconds) as send_all:
-        await send_all([removal_of(topic, name, collection) for name in ids])
+    await _send(deployment, topic, [removal_of(topic, name, collection) for name in ids], wait_seconds)
     return removed
 
 
@@ -150,7 +152,7 @@ async def label_documents(
     deployment: Deployment, targets: Sequence[Target], label: Label, wait_seconds: float
 ) -> list[Labelled]:
     """Send the label of each document that the index has, or whose signature is given."""
-    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    topic = deployment.topic(SIGNATURES)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         looked_up = [await _look_up(index, *target) for target in targets]
     given_ms, records = time.time_ns() // 1_000_000, []
@@ -160,9 +162,7 @@ async def label_documents(
         if labelled.is_sent:
             records.append(label_record(topic, document_key(collection, name), label, given_ms))
     if records:
-        await kafka_offsets.partitions(settings, [topic], wait_seconds)
-        async with kafka_records.sender(settings, wait_seconds) as send_all:
-            await send_all(records)
+        await _send(deployment, topic, records, wait_seconds)
     return looked_up
 
 
@@ -173,9 +173,9 @@ async def decide_label(
 
     Returns the ids of the labelled documents. None: no label of this family is suspended or confirmed.
     """
-    settings, topic = deployment.settings, deployment.topic(SIGNATURES)
+    topic = deployment.topic(SIGNATURES)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
-        guards = LabelGuards(index.client, settings.namespace)
+        guards = LabelGuards(index.client, deployment.settings.namespace)
         guard = await guards.read(collection, family)
         if guard is None:
             return None
@@ -185,9 +185,8 @@ async def decide_label(
             await guards.confirm(collection, family, guard)
             return names
         given_ms = time.time_ns() // 1_000_000
-        await kafka_offsets.partitions(settings, [topic], wait_seconds)
-        async with kafka_records.sender(settings, wait_seconds) as send_all:
-            await send_all([label_record(topic, document_key(collection, name), None, given_ms) for name in names])
+        taken_back = [label_record(topic, document_key(collection, name), None, given_ms) for name in names]
+        await _send(deployment, topic, taken_back, wait_seconds)
         await guards.forget(collection, family)
         return names
 

@@ -53,18 +53,14 @@ def may_reach(size: int, place: int, other_size: int, other_place: int, resembla
 
 
 class ExactJoin:
-    """All sets so far, by the symbols of their prefixes.
-
-    Attributes:
-        features: Symbols of all sets together, 8 bytes each.
-        compared: Pairs of sets that were compared symbol by symbol.
-    """
+    """All sets so far, by the symbols of their prefixes."""
 
     def __init__(self, resemblance: Fraction) -> None:
         """Prepare for pairs with at least this resemblance, in (0, 1]."""
         if not 0 < resemblance <= 1:
             raise ValueError(f"a resemblance above 0, at most 1 expected, not {resemblance}")
-        self.features = self.compared = 0
+        self.features = 0  # symbols of all sets together, 8 bytes each
+        self.compared = 0  # pairs of sets that were compared symbol by symbol
         self._resemblance = resemblance
         self._names: list[str] = []
         self._sets: list[NDArray[np.uint64]] = []

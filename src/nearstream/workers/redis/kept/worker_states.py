@@ -14,24 +14,16 @@ GONE_SECONDS = 3_600.0  # after which it is forgotten
 
 
 class WorkerState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a worker.
+    """The state of a worker."""
 
-    Attributes:
-        worker: The host and the process id.
-        role: The role of the worker.
-        group: The consumer group.
-        state: `starting`: it has no assignment yet. `live`: it reads what comes. `catching_up`: records have waited for
-            long. `paused`: a service is away. `halted`: a limit of dead letters was exceeded. `gone`: it has died.
-        since_ms: When this state began, in milliseconds since 1970. Of a `gone` worker, when it said its last state.
-        why: The reason of the state, empty if it has none.
-    """
-
-    worker: str
+    worker: str  # the host and the process id
     role: str
-    group: str
+    group: str  # the consumer group
+    # `starting`: it has no assignment yet. `live`: it reads what comes. `catching_up`: records have waited for long.
+    # `paused`: a service is away. `halted`: a limit of dead letters was exceeded. `gone`: it has died.
     state: WorkerStateName
-    since_ms: int
-    why: str
+    since_ms: int  # When it began, in milliseconds since 1970. Of a `gone` worker, when it said its last state.
+    why: str  # the reason of the state, empty if it has none
 
 
 class _Said(msgspec.Struct, frozen=True):
