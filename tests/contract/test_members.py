@@ -6,9 +6,10 @@ import pytest
 
 from nearstream.streams.store.messages import Join
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.labelled import LabelledFamilies, labels_of
 from nearstream.workers.redis.reading.members import (
+    LabelledFamilies,
     addresses,
+    labels_of,
     living,
     members,
     spellings,

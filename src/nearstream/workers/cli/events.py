@@ -67,7 +67,7 @@ def add_tail(parser: argparse.ArgumentParser) -> None:
 def show_events(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print events as they arrive."""
     # Imported on use, because this loads the Kafka client, which `scan` does not need.
-    from nearstream.workers.operations.tail import follow_events
+    from nearstream.workers.kafka.records import follow_events
 
     async def run() -> None:
         following = follow_events(settings, options.timeout, since_ms=options.since, until_end=options.until_end)

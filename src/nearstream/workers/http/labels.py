@@ -41,8 +41,7 @@ from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.redis.index.index import RedisIndex, current_state
 from nearstream.workers.redis.kept.label_guards import LabelGuards
-from nearstream.workers.redis.reading.labelled import labels_of
-from nearstream.workers.redis.reading.members import addresses, members, spellings, stored_family
+from nearstream.workers.redis.reading.members import addresses, labels_of, members, spellings, stored_family
 
 _LOOK_SECONDS = 2.0
 _LABEL_BYTES = 4096 + LINE_MAX_BYTES

@@ -13,10 +13,13 @@ from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.topics.table import SIGNATURES
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_event
+from nearstream.schemas.topics.table import EVENT_TOPICS, SIGNATURES
+from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, STOP_SECONDS, connect, consumer, finish
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
+from nearstream.workers.kafka.offsets import partitions as partitions_of
 
 BATCH_BYTES = 16 * 1024 * 1024
 IN_FLIGHT = 1000
@@ -130,6 +133,35 @@ async def follow_from(
         if asyncio.get_running_loop().time() - checked > SILENCE_SECONDS:
             await _warn_if_unreachable(client, partitions)
             checked = asyncio.get_running_loop().time()
+
+
+async def follow_events(
+    settings: Settings, wait_seconds: float, *, since_ms: int | None, until_end: bool
+) -> AsyncGenerator[tuple[ConsumerRecord, Event | None]]:
+    """Yield the records of all event topics as they arrive, each with its verdict or event.
+
+    They begin with those sent at a time or later, 0 for the oldest, None for the next, and may end with the last one
+    that exists now.
+    """
+    topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
+    tps = await partitions_of(settings, topics, wait_seconds)
+    async with (
+        consumer(settings, wait_seconds, fetch_wait_ms=1 if until_end else 500) as client,
+        aclosing(follow(client, tps, since_ms=since_ms, until_end=until_end)) as records,
+    ):
+        async for record in records:
+            event = event_of(record)
+            # A retraction is sent to every topic, but yielded once.
+            if not isinstance(event, Retraction) or record.topic == topics[0]:
+                yield record, event
+
+
+def event_of(record: ConsumerRecord) -> Event | None:
+    """Return the event of a record, None if it holds none in a form of this release."""
+    try:
+        return decode_event(record.value or b"")
+    except InvalidMessageError:
+        return None
 
 
 async def offsets_since(

@@ -27,8 +27,7 @@ from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis.index.index import RedisIndex, current_state, index_to_read
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.inspect import inspect_document
-from nearstream.workers.redis.reading.labelled import labels_of
-from nearstream.workers.redis.reading.members import spellings, stored_family
+from nearstream.workers.redis.reading.members import labels_of, spellings, stored_family
 
 BATCH = 500
 

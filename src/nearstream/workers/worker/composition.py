@@ -50,8 +50,7 @@ from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.tallies import TallyStore
 from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
-from nearstream.workers.redis.reading.labelled import LabelledFamilies
-from nearstream.workers.redis.reading.members import stored_family
+from nearstream.workers.redis.reading.members import LabelledFamilies, stored_family
 from nearstream.workers.redis.server.client import connect, pipelined, server_facts, until_answered
 from nearstream.workers.redis.server.layout import KeyKind
 

@@ -31,9 +31,8 @@ from nearstream.workers.kafka.client import (
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import PartitionLag, group_members, lag_reader, unread
 from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
-from nearstream.workers.kafka.records import follow_from, offsets_since
+from nearstream.workers.kafka.records import event_of, follow_from, offsets_since
 from nearstream.workers.kafka.whole_topic import read_silences, read_topic
-from nearstream.workers.operations.tail import event_of
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.server.client import Caller

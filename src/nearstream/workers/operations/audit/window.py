@@ -17,7 +17,7 @@ from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
-from nearstream.workers.operations.tail import follow_events
+from nearstream.workers.kafka.records import follow_events
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import Embedded

@@ -1,13 +1,18 @@
 """Read who belongs to a family."""
 
+from asyncio import Lock
 from collections.abc import Sequence
 
+from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
 from nearstream.streams.matching.family import FamilyFacts, family_facts
+from nearstream.streams.matching.labels import Labelling, unpack_label
 from nearstream.streams.store.families import hour_start
+from nearstream.streams.store.limits import IndexLostError
 from nearstream.streams.store.messages import Measure, Query, View
 from nearstream.streams.store.record import Recorded, unpack_record
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.index.index import RedisIndex, current_state, founder_in
+from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import ask
 from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
 
@@ -67,6 +72,47 @@ def spellings(name: str) -> list[str]:
     """Return an id as given, then with and without angle brackets."""
     bare = name.strip().removeprefix("<").removesuffix(">")
     return list(dict.fromkeys((name, f"<{bare}>", bare))) if bare else [name]
+
+
+async def labels_of(index: RedisIndex, family: FamilyFacts) -> list[tuple[str, Labelling]]:
+    """Return the ids and labels of the live labelled documents of a family, in the order in which they were given."""
+    growth = family.growth
+    given = {number: unpack_label(packed) for _, number, packed in (growth.marks if growth else ())}
+    found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]
+    return sorted(found, key=lambda each: (each[1].given_ms, each[0]))
+
+
+class LabelledFamilies:
+    """Reads how fast labelled families grow, from an index that need not be there yet."""
+
+    def __init__(self, address: IndexAddress) -> None:
+        """Take the address of the index."""
+        self._address = address
+        self._index: RedisIndex | None = None
+        self._opening = Lock()  # several families are read at once, and all of them from one connection
+
+    async def growth(self, document_key: str) -> LabelledGrowth | None:
+        """Return the growth of the family of a document, None if nothing in it is labelled."""
+        try:
+            async with self._opening:
+                self._index = self._index or await RedisIndex.open_to_read(self._address)
+            return await _growth(self._index, document_key)
+        except IndexLostError:
+            return None  # without an index no label counts
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._index is not None:
+            await self._index.close()
+
+
+async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None:
+    family = await stored_family(index, document_key)
+    growth = family.growth if family else None
+    if growth is None or not growth.marks:
+        return None
+    before = rate_before(growth.joins, min(unpack_label(packed).given_ms for _, _, packed in growth.marks))
+    return LabelledGrowth(before, growth.joined[0], growth.senders, growth.recipients)
 
 
 async def _places(
