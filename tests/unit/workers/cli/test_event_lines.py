@@ -69,12 +69,6 @@ def named(kind: str, newer_id: str, older_id: str = "") -> Event:
     return replace(event, newer=replace(event.newer, id=newer_id), older=replace(event.older, id=older_id or newer_id))
 
 
-def arrival(event: Event) -> tuple[ConsumerRecord, Event]:
-    """The event as a worker sends it."""
-    record = ConsumerRecord("events", 1, 7, 0, None, encode_json(event), event_headers(event, DETECTED))
-    return record, event
-
-
 def test_each_example_has_this_line() -> None:
     assert [line(example(kind)) for kind in KINDS] == LINES.splitlines()
 
@@ -177,19 +171,15 @@ def test_a_line_fits_120_columns_whatever_the_ids(one: str, other: str, third: s
 
 
 def test_json_is_the_event_with_the_time_of_its_detection(capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in KINDS:
-        print_json(arrival_object(*arrival(example(kind))))
+    sent = ConsumerRecord("events", 1, 7, 0, None, None, [])
+    for event in map(example, KINDS):
+        print_json(arrival_object(sent._replace(headers=event_headers(event, DETECTED)), event))
         (text,) = capsys.readouterr().out.splitlines()
-        expected = {**json.loads(encode_json(example(kind))), "detected_at": "2026-03-02T08:16:40.123000Z"}
+        expected = {**json.loads(encode_json(event)), "detected_at": "2026-03-02T08:16:40.123000Z"}
         assert list(json.loads(text).items()) == list(expected.items())
-
-
-def test_without_a_readable_time_the_detection_is_unknown() -> None:
-    for time in (None, b"", b"yesterday", b"2026-03-02T08:16:40", b"\xff", b"9" * 400):
-        event = example("version")
-        headers = [] if time is None else [("ce_time", time)]
-        record = ConsumerRecord("events", 1, 7, 0, None, encode_json(event), headers)
-        assert arrival_object(record, event)["detected_at"] is None
+    for time in (b"", b"yesterday", b"2026-03-02T08:16:40", b"\xff", b"9" * 400):
+        assert arrival_object(sent._replace(headers=[("ce_time", time)]), event)["detected_at"] is None
+    assert arrival_object(sent, event)["detected_at"] is None
 
 
 def test_the_name_of_a_long_topic_is_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -385,6 +385,7 @@ REFUSED = (
     *(("a.jsonl", "вода в реке".encode(name), "binary, or ") for name in ("utf-16-be", "utf-16-le", "cp1251")),
     ("a.jsonl", "{text}\n".encode("utf-16-le"), f"{NUL} (line 1, byte 1)"),
     ("a.jsonl", b"<html><body>Not found", "HTML, but JSON is expected"),
+    ("a.mbox", b"text", "expected an mbox"),
     ("a.txt", b"", "the file is empty"),
     ("a.txt.gz", gz(b""), "the file is empty"),
     ("a.txt", b" \n\t\n", "the file holds only white space"),
