@@ -87,6 +87,8 @@ async def test_an_emptied_server_is_lost_and_stays_so(address: IndexAddress, cli
     with pytest.raises(IndexLostError):
         await RedisIndex.open(address, partitions=PARTITIONS, may_create=False)
     refilled = await made(address)
+    more = replace(address, limits=replace(address.limits, documents=10**6))
+    assert (await made(more)).layout.chunks == refilled.layout.chunks  # which stay as the index was created
     assert await index.state() is IndexState.LOST
     assert await refilled.state() is IndexState.READY
 
@@ -294,15 +296,3 @@ def test_every_command_of_the_functions_is_tried_at_the_start_and_documented() -
     assert tried == used | {"OBJECT"}
     documented = {right[1:].partition("|")[0].upper() for right in _documented_rights() if right[0] == "+"}
     assert tried <= documented
-
-
-def test_every_constant_of_the_functions_is_declared_once() -> None:
-    code = re.sub(r"--[^\n]*|'[^'\n]*'", "", _lua())
-    constant = r"\b[A-Z][A-Z0-9_]+\b"
-    named = [name for line in re.findall(r"^local ([A-Z][^=\n]*)=", code, re.MULTILINE) for name in line.split(",")]
-    own = [name.strip() for name in named]
-    declared = [*own, *functions.CONSTANTS]
-    assert len(declared) == len(set(declared))
-    assert set(re.findall(constant, code)) <= set(declared)
-    for name, value in functions.CONSTANTS.items():
-        assert all(vars(module).get(name, value) == value for module in functions.MODULES), name

@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis, RedisCluster
 
-from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexLostError, IndexUnavailableError
+from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexUnavailableError
 from nearstream.streams.store.messages import (
     Cover,
     Entry,
@@ -330,20 +329,6 @@ async def test_what_is_decided_waits_for_replicas(
                 await waiting.all(confirmed[:1])
             await waiting.all([Call(0, "enter", [_entry(1)], 1), Call(0, "fetch", [Query(1)])])
             replica.resume()
-
-
-async def test_an_index_is_created_once_and_missed_where_it_should_be(client: Redis, layout: StoreLayout) -> None:
-    shape, limits, prefix = Shape(3, 4), IndexLimits(documents=9_600), layout.prefix + b"o"
-    with pytest.raises(IndexLostError):
-        await open_store(client, prefix, shape, limits, may_create=False)
-    made = await open_store(client, prefix, shape, limits, may_create=True)
-    assert made.chunks[KeyKind.ANCHOR] == 40 * 9_600 // 48 // 3
-    assert made == await open_store(client, prefix, shape, limits, may_create=True)
-    reopened = await open_store(client, prefix, shape, replace(limits, documents=1), may_create=False)
-    assert (reopened.epoch, reopened.chunks) == (made.epoch, made.chunks)
-    await client.delete(made.tag(1) + KeyKind.FACTS)
-    with pytest.raises(IndexLostError, match="slot 1"):
-        await open_store(client, prefix, shape, limits, may_create=False)
 
 
 async def test_a_slot_that_moves_while_calls_are_made_runs_none_halfway(nodes: list[LocalServer]) -> None:

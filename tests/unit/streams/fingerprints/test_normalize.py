@@ -2,7 +2,6 @@
 
 import random
 import unicodedata
-from time import thread_time
 
 import pytest
 
@@ -93,14 +92,3 @@ def test_pieces_have_the_form_of_the_whole() -> None:
     for _ in range(2_000):
         text = "".join(drawn.choices(alphabet, k=drawn.randrange(1, 40)))
         assert nfkc(text, drawn.randrange(1, 12)) == unicodedata.normalize("NFKC", text)
-
-
-def test_marks_take_linear_time() -> None:
-    def seconds(kilobytes: int) -> float:
-        text = "a" + "\u0323\u0301" * (kilobytes * 256)
-        start = thread_time()
-        normalize(text)
-        return thread_time() - start
-
-    short, long = min(seconds(32) for _ in range(7)), min(seconds(512) for _ in range(5))
-    assert long < 16 * 6 * short  # quadratic would be 256 times as long
