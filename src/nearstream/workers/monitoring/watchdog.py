@@ -32,14 +32,9 @@ _MOST_FRAMES = 200  # of a task
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class WatchdogRule:
-    """A limit on how long a state may stay unchanged."""
-
-    trouble: str  # what is wrong if a state stays unchanged for longer
-    seconds: float  # how long a state may stay unchanged
-    # Returns the states to watch, each timed by itself. While it returns none, the rule is suspended.
-    states: Callable[[], Iterable[Hashable]]
+# A limit on how long a state may stay unchanged: what is wrong if it stays so for longer, how many seconds it may, and
+# what returns the states to watch, each timed by itself. While that returns none, the rule is suspended.
+WatchdogRule = tuple[str, float, Callable[[], Iterable[Hashable]]]
 
 
 def rules(
@@ -54,17 +49,15 @@ def rules(
         return () if stopping() or health.ticked is None else (health.ticked,)
 
     return [
-        WatchdogRule("the event loop is blocked", LOOP_SECONDS, loop_turns),
-        WatchdogRule(
-            "a rebalance does not end", REBALANCE_SECONDS, lambda: while_working(("rebalancing",) * rebalancing())
-        ),
-        WatchdogRule(
+        ("the event loop is blocked", LOOP_SECONDS, loop_turns),
+        ("a rebalance does not end", REBALANCE_SECONDS, lambda: while_working(("rebalancing",) * rebalancing())),
+        (
             "no record is acknowledged although some are waiting",
             PROGRESS_SECONDS,
             lambda: while_working(_progress(health)),
         ),
-        WatchdogRule("a batch does not end", PROGRESS_SECONDS, lambda: while_working(_batches(health))),
-        WatchdogRule("the worker does not stop", stop_seconds, lambda: ("stopping",) * stopping()),
+        ("a batch does not end", PROGRESS_SECONDS, lambda: while_working(_batches(health))),
+        ("the worker does not stop", stop_seconds, lambda: ("stopping",) * stopping()),
     ]
 
 
@@ -75,14 +68,17 @@ class Watchdog:
     rules: Sequence[WatchdogRule]
     _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
 
-    def broken(self, now: float) -> WatchdogRule | None:
-        """Return the first rule with a state unchanged for too long at this monotonic time."""
-        for rule in self.rules:
-            known = self._since.get(rule.trouble, {})
-            since = self._since[rule.trouble] = {state: known.get(state, now) for state in rule.states()}
-            if any(now - began > rule.seconds for began in since.values()):
-                return rule
-        return None
+    def broken(self, now: float) -> str:
+        """Return what is wrong by the first rule with a state unchanged for too long at this monotonic time.
+
+        It is empty if no rule is broken.
+        """
+        for trouble, seconds, states in self.rules:
+            known = self._since.get(trouble, {})
+            since = self._since[trouble] = {state: known.get(state, now) for state in states()}
+            if any(now - began > seconds for began in since.values()):
+                return f"{trouble} for {seconds:g} s"
+        return ""
 
 
 def start_watchdog(
@@ -122,10 +118,8 @@ def _watch(
             log.warning("stopped during an outage: unacknowledged records will be redelivered")
             health.leave()
             os._exit(end_code())
-        rule = watchdog.broken(time.monotonic())
-        if rule is not None:
-            text = "%s for %g s: exiting, unacknowledged records will be redelivered"
-            log.critical(text, rule.trouble, rule.seconds)
+        if broken := watchdog.broken(time.monotonic()):
+            log.critical("%s: exiting, unacknowledged records will be redelivered", broken)
             code = Exit.NO
             try:
                 code = end_code() or code  # A worker that hangs has failed, even if a signal asked it to stop.
