@@ -9,12 +9,14 @@ connections and use another target).
 import asyncio
 import random
 import socket
+import ssl
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.devstack.server import end_with_parent, free_ports
 
@@ -109,10 +111,13 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def _main(port: int, target: int) -> None:
+async def _main(port: int, target: int, *certificate: str) -> None:
     proxy = _Proxy(target)
     proxy.turn(["pass"])
-    await asyncio.start_server(proxy.serve, "127.0.0.1", port)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if certificate else None
+    if tls:
+        tls.load_cert_chain(*certificate)
+    await asyncio.start_server(proxy.serve, "127.0.0.1", port, ssl=tls)
     orders = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     print("ready", flush=True)  # noqa: T201 - who started us waits for it
@@ -138,14 +143,14 @@ class Proxy:
 
 
 @contextmanager
-def proxied(target: int, port: int | None = None) -> Iterator[Proxy]:
-    """Run a proxy before a local port.
+def proxied(target: int, port: int | None = None, certificate: Sequence[Path] = ()) -> Iterator[Proxy]:
+    """Run a proxy before a local port, for TLS if there are a certificate and its key.
 
     It ends when its standard input is closed, so it cannot outlive this process.
     """
     port = port or free_ports(1)[0]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fault.proxy", str(port), str(target)],
+        [sys.executable, "-m", "tests.fault.proxy", str(port), str(target), *map(str, certificate)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -160,4 +165,4 @@ def proxied(target: int, port: int | None = None) -> Iterator[Proxy]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(int(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(_main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -1,11 +1,8 @@
 """Servers that require TLS and passwords, with certificates of a CA made for the test."""
 
-import asyncio
 import os
 import re
 import shlex
-import ssl
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +14,7 @@ from nearstream.workers.config.settings import load
 from tests.devstack.kafka import choose_ports, kafka_server, tool
 from tests.devstack.redis import redis_server
 from tests.devstack.server import LocalServer, run_to_end, running
+from tests.fault.proxy import proxied
 from tests.support.deployment import LocalDeployment
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,33 +23,22 @@ _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "
 _ISSUING = ["-addext", "keyUsage=critical,keyCertSign,digitalSignature"]  # which Python 3.13 asks for
 
 
-@dataclass(frozen=True)
-class Authority:
-    """A CA of our own."""
-
-    folder: Path  # where its files are
-
-    @property
-    def certificate(self) -> Path:
-        """Return the path of the certificate that clients trust."""
-        return self.folder / "ca.pem"
-
-    def issue(self, name: str, alternative: str) -> tuple[Path, Path]:
-        """Issue a certificate and private key for a server, e.g. for `IP:127.0.0.1`."""
-        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        signed = ["-CA", str(self.certificate), "-CAkey", str(self.folder / "ca.key")]
-        names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}", *_ISSUING]
-        _openssl([*_KEY, *signed, *names, "-keyout", str(key), "-out", str(certificate)])
-        return certificate, key
-
-
-def authority(folder: Path) -> Authority:
-    """Create a CA whose files are in this folder."""
+def authority(folder: Path) -> Path:
+    """Create a CA whose files are in this new folder, and return its certificate, which clients trust."""
     folder.mkdir(parents=True)
-    made = Authority(folder)
+    certificate = folder / "ca.pem"
     names = ["-subj", "/CN=test CA", *_ISSUING]
-    _openssl([*_KEY, *names, "-keyout", str(folder / "ca.key"), "-out", str(made.certificate)])
-    return made
+    _openssl([*_KEY, *names, "-keyout", str(folder / "ca.key"), "-out", str(certificate)])
+    return certificate
+
+
+def issued(ca: Path, name: str, alternative: str) -> tuple[Path, Path]:
+    """Let a CA issue a certificate and a private key for a server, e.g. for `IP:127.0.0.1`."""
+    certificate, key = ca.with_name(f"{name}.pem"), ca.with_name(f"{name}.key")
+    signed = ["-CA", str(ca), "-CAkey", str(ca.with_name("ca.key"))]
+    names = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={alternative}", *_ISSUING]
+    _openssl([*_KEY, *signed, *names, "-keyout", str(key), "-out", str(certificate)])
+    return certificate, key
 
 
 def _openssl(arguments: Sequence[str]) -> None:
@@ -95,8 +82,8 @@ def password(user: str) -> str:
 @contextmanager
 def secured_kafka(folder: Path, users: Sequence[str]) -> Iterator[SecuredKafka]:
     """Run a broker with these users and `admin`, which has all permissions."""
-    made = authority(folder / "ca")
-    certificate, key = made.issue("broker", "IP:127.0.0.1")
+    ca = authority(folder / "ca")
+    certificate, key = issued(ca, "broker", "IP:127.0.0.1")
     both = folder / "broker.pem"
     both.write_text(key.read_text() + certificate.read_text())
     ports = choose_ports()
@@ -119,7 +106,7 @@ super.users=User:ANONYMOUS;User:admin
     storage = [word for user in known for word in ("--add-scram", user)]
     server = kafka_server(folder / "kafka", ports, properties=properties, storage=storage)
     with running(server):
-        yield SecuredKafka(f"127.0.0.1:{ports.fault}", made.certificate, server)
+        yield SecuredKafka(f"127.0.0.1:{ports.fault}", ca, server)
 
 
 def documented(page: str, program: str) -> list[str]:
@@ -147,15 +134,16 @@ class SecuredRedis:
 @contextmanager
 def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
     """Run a server with the users of the pages about operations and the API."""
-    made = authority(folder / "ca")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*made.issue("redis", "IP:127.0.0.1"))
+    ca = authority(folder / "ca")
     options: list[str] = []
     for user, page in (("nearstream", "operations.md"), ("signer", "operations.md"), ("api", "api.md")):
         (line,) = documented(page, f"user {user}")
         options += ["--user", *line.replace("PASSWORD", password(user)).split()[1:]]
-    with running(redis_server(folder / "redis", options)) as server, _tls_before(server, context) as address:
-        yield SecuredRedis(address, made.certificate, server)
+    with running(redis_server(folder / "redis", options)) as server:
+        # It was built without TLS.
+        port = int(server.address.partition(":")[2])
+        with proxied(port, certificate=issued(ca, "redis", "IP:127.0.0.1")) as front:
+            yield SecuredRedis(f"127.0.0.1:{front.port}", ca, server)
 
 
 @dataclass(frozen=True)
@@ -184,38 +172,3 @@ def secured_servers(folder: Path, users: Sequence[str]) -> Iterator[Secured]:
         created = made.deployment("operator").run("topics", "create")
         assert (created.returncode, created.stderr.count(b"created")) == (0, len(ALL))
         yield made
-
-
-@contextmanager
-def _tls_before(server: LocalServer, context: ssl.SSLContext) -> Iterator[str]:
-    """Run a TLS listener before a server that was built without TLS."""
-    loop = asyncio.new_event_loop()
-    host, port = server.address.split(":")
-
-    async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65_536):
-                target.write(data)
-                await target.drain()
-        except OSError:
-            pass
-        finally:
-            target.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(carry(reader, to_server), carry(from_server, writer))
-
-    front = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0, ssl=context))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{front.sockets[0].getsockname()[1]}"
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        front.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()

@@ -20,7 +20,7 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.worker import composition as worker
 from nearstream.workers.worker.topology import create_app
-from tests.support.secured import authority
+from tests.support.secured import authority, issued
 
 URL = "https://idp.example/token"
 SASL = {"kafka_security": "SASL_SSL", "kafka_username": "u", "kafka_password": "p"}
@@ -55,14 +55,14 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     The password of the encrypted key is `PASSWORD`.
     """
     folder = tmp_path_factory.mktemp("pem")
-    made = authority(folder / "ca")
-    certificate, key = made.issue("client", "DNS:client")
+    ca = authority(folder / "ca")
+    certificate, key = issued(ca, "client", "DNS:client")
     locked = folder / "locked.key"
     lock = ["openssl", "pkcs8", "-topk8", "-in", str(key), "-out", str(locked), "-passout", f"pass:{PASSWORD}"]
     subprocess.run(lock, check=True)
     text = folder / "text"
     text.write_text("no PEM")
-    paths = {"ca": made.certificate, "certificate": certificate, "key": key, "locked": locked, "text": text}
+    paths = {"ca": ca, "certificate": certificate, "key": key, "locked": locked, "text": text}
     return {name: str(path) for name, path in paths.items()}
 
 
