@@ -58,23 +58,24 @@ async def test_what_was_replayed_is_not_replayed_again(kafka: str, redis_url: st
 
 async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
-        count = 20 * COMMIT_EVERY
-        refused = await _refused(
-            deployment, [ProducerRecord("", b"key", b"{%d" % number, []) for number in range(count)]
-        )
-
-        async def sent_again() -> int:
-            ends = await kafka_offsets.end_offsets(deployment.settings, deployment.topic(DOCUMENTS), 10.0)
-            return sum(ends.values()) - count
-
+        count = 10 * COMMIT_EVERY
+        bad = [ProducerRecord("", b"key", b"{%d" % number, []) for number in range(count)]
+        refused = await _refused(deployment, bad)
+        places = await kafka_offsets.partitions(deployment.settings, [deployment.topic(DOCUMENTS)], 10.0)
         command = [sys.executable, "-m", "nearstream", "dlq", "replay", "--quiet"]
-        with started(command, deployment.environment) as process:
-            while await sent_again() < 2 * COMMIT_EVERY:
-                assert process.poll() is None
-            process.kill()
-        sent_before = await sent_again()
+        async with kafka_client.consumer(deployment.settings, 10.0) as reading:
+
+            async def sent_again() -> int:
+                return sum((await reading.end_offsets(places)).values()) - count
+
+            with started(command, deployment.environment) as process:
+                while await sent_again() < 2 * COMMIT_EVERY:
+                    assert process.poll() is None
+                process.kill()
+            sent_before = await sent_again()
         sent, skipped = _sent(deployment)
         assert sent + skipped == count
+        assert sent > 0
         assert sent_before <= skipped + COMMIT_EVERY
         values = [record.value for record in await deployment.read(DOCUMENTS.name)]
         assert set(values[count:]) == {record.value for record in refused}
