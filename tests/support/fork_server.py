@@ -45,7 +45,7 @@ MODULES = (
     *(f"nearstream.workers.cli.{room}" for room in ROOMS),
     *(
         f"nearstream.workers.operations.{name}"
-        for name in ("claim", "doctor", "rebuild", "replay", "sending", "signatures", "skip", "tail")
+        for name in ("claim", "doctor", "rebuild", "replay", "sending", "signatures", "skip")
     ),
 )
 MESSAGE_BYTES = 128 * 1024
