@@ -44,11 +44,7 @@ def any_text(random: Random) -> str:
 
 
 def compare(random: Random) -> None:
-    """Sign a random text as the reference does.
-
-    Raises:
-        AssertionError: The signatures differ.
-    """
+    """Sign a random text as the reference does."""
     text, label = any_text(random), random.choice(LABELS)
     raw = text.encode("utf-8", "surrogatepass")
     assert native.signs(raw).decode() == signs.found(text), f"other signs found in {text!r}"
@@ -58,11 +54,7 @@ def compare(random: Random) -> None:
 
 
 def meet(random: Random) -> None:
-    """Compare a random text and a copy in pieces as the reference does.
-
-    Raises:
-        AssertionError: Another estimate is found.
-    """
+    """Compare a random text and a copy in pieces as the reference does."""
     text, signer = any_text(random), signers(random.choice(LABELS))[1]
     places = [random.randint(0, len(text)) for _ in range(6)]
     copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
@@ -73,11 +65,7 @@ def meet(random: Random) -> None:
 
 
 def agrees(arriving: Signature, others: list[Signature]) -> None:
-    """Compare a signature with others, and with their records, as the reference does.
-
-    Raises:
-        AssertionError: Other numbers are estimated, or other parts are found.
-    """
+    """Compare a signature with others, and with their records, as the reference does."""
     expected = [estimates.estimate(arriving, other) for other in others]
     found, recorded = comparing.compare(arriving, others), list(map(_recorded, others))
     assert found == comparing.compare(arriving, recorded) == expected, f"other estimates of {others!r}"
@@ -93,11 +81,7 @@ def _recorded(signature: Signature) -> Recorded:
 
 
 def estimate(random: Random) -> None:
-    """Compare made-up signatures as the reference does, and records of the index with bytes that are not valid.
-
-    Raises:
-        AssertionError: Other numbers are estimated.
-    """
+    """Compare made-up signatures as the reference does, and records of the index with bytes that are not valid."""
     kinds, is_split = random.choice((2, 40, 1 << 19)), random.random() < 0.5
     parts = [[random.randrange(kinds) for _ in range(random.randint(0, 400))] for _ in range(3)]
     arriving, *others = (made_up(random, parts, is_split=is_split) for _ in range(6))
@@ -118,11 +102,7 @@ def estimate(random: Random) -> None:
 
 
 def differ(random: Random) -> None:
-    """Turn made-up text parts into others.
-
-    Raises:
-        AssertionError: Another patch is returned, or one does not turn the one text part into the other.
-    """
+    """Turn made-up text parts into others."""
     kinds = random.choice((2, 5, 256))
     other = bytes(random.choices(range(kinds), k=random.randint(0, 600)))
     text = bytearray(other)
@@ -135,11 +115,7 @@ def differ(random: Random) -> None:
 
 
 def enter(random: Random) -> None:
-    """Pack made-up entries, some of them damaged.
-
-    Raises:
-        AssertionError: Something differs.
-    """
+    """Pack made-up entries, some of them damaged."""
     layout, batch = made_up_entries(random)
     packed = entries.pack_entries(layout, b"{x:0}", batch)
     assert pack_entries(layout, b"{x:0}", batch) == packed, f"{batch!r} packed in another way"
@@ -149,11 +125,7 @@ def enter(random: Random) -> None:
 
 
 def take_apart(random: Random) -> None:
-    """Read the packed fields of a random text, some of them damaged, as the reference does.
-
-    Raises:
-        AssertionError: Something differs.
-    """
+    """Read the packed fields of a random text, some of them damaged, as the reference does."""
     label = random.choice(LABELS)
     signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
     kept = preset(label, PUBLIC).kept(signature)

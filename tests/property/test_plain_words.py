@@ -1,4 +1,4 @@
-"""Under the preset `letters`, a text is one text in all the ways in which its language is written."""
+"""Under the preset `fine`, a text is one text in all the ways in which its language is written."""
 # ruff: noqa: RUF001 - texts in other scripts
 
 import unicodedata
