@@ -96,23 +96,13 @@ def test_a_null_value_never_becomes_a_removal_of_the_letter(payload: str) -> Non
     assert header(sent.headers, "nearstream-dead-bytes") == b"0"
 
 
-def test_a_head_letter_keeps_64_kib() -> None:
-    value = bytes(range(256)) * 1024
-    sent = letter(record(value), "head")
-    assert sent.value == value[:HEAD_BYTES]
-    assert sent.key == b"k"
+@pytest.mark.parametrize(("value", "payload"), [(bytes(range(256)) * 1024, "head"), (b"z" * (MAX + 1), "full")])
+def test_a_head_letter_and_one_of_an_oversized_record_keep_64_kib(value: bytes, payload: str) -> None:
+    sent = letter(record(value, headers=FOREIGN), payload)
+    assert (sent.key, sent.value, sent.headers[: len(FOREIGN)]) == (b"k", value[:HEAD_BYTES], FOREIGN)
     assert ours(sent)["nearstream-dead-payload"] == b"head"
     assert ours(sent)["nearstream-dead-bytes"] == str(len(value)).encode()
     assert ours(sent)["nearstream-dead-sha256"] == sha256(value).hexdigest().encode()
-
-
-def test_an_oversized_record_becomes_a_head_letter() -> None:
-    value = b"z" * (MAX + 1)
-    sent = letter(record(value, headers=FOREIGN))
-    assert sent.value == value[:HEAD_BYTES]
-    assert sent.headers[: len(FOREIGN)] == FOREIGN
-    assert ours(sent)["nearstream-dead-payload"] == b"head"
-    assert ours(sent)["nearstream-dead-bytes"] == str(len(value)).encode()
 
 
 @pytest.mark.parametrize("value", [b"short", b"z" * MAX, None])

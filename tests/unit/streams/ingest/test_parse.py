@@ -114,13 +114,7 @@ REFUSED = {
             *("1969-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
         ],
     ),
-    "labels": (
-        Reason.INVALID_MESSAGE,
-        [
-            *({f"l{number}": "x" for number in range(9)}, {"": "x"}, {"Lang": "x"}, {"a b": "x"}, {"a" * 32: "x"}),
-            *({"a\n": "x"}, {"lang": "x" * 129}, {"lang": 5}, {"lang": None}, ["lang"]),
-        ],
-    ),
+    "labels": (Reason.INVALID_MESSAGE, [{"Lang": "x"}, {"a\n": "x"}, {"lang": "x" * 129}, {"lang": None}, ["lang"]]),
     "url": (Reason.INVALID_MESSAGE, ["https://a.example/" + "x" * 4079]),
 }
 
@@ -144,8 +138,8 @@ def test_b32_bad_labels_in_headers_are_a_dead_letter() -> None:
     assert refusal(b"text", [*PLAIN, *nine]) is Reason.INVALID_MESSAGE
 
 
-def test_b24_b28_b30_b31_b33_what_just_fits_is_accepted() -> None:
-    late, url = TIME + timedelta(days=1), "https://a.example/" + "x" * 4078
+def test_b24_b28_b30_b31_what_just_fits_is_accepted() -> None:
+    late = TIME + timedelta(days=1)
     assert document(as_json(id="é" * 512)).id == "é" * 512
     assert document(as_json(lineage="x" * 512)).lineage == "x" * 512
     assert document(as_json(observed_at=late.isoformat())).observed_at == late
@@ -154,7 +148,6 @@ def test_b24_b28_b30_b31_b33_what_just_fits_is_accepted() -> None:
     assert refusal(as_json(observed_at=hour.isoformat()), bounds=near) is Reason.INVALID_TIME
     far = datetime(2100, 1, 1, tzinfo=UTC)  # held against the record alone that brings it
     assert fill_defaults(Document(text="a", observed_at=far), DocumentLimits()).observed_at == far
-    assert document(as_json(url=url)).url == url
     long, longer = (document(as_json(lineage="x" * length)).lineage or "" for length in (513, 514))
     assert (long, long != longer) == ("h:" + blake2b(b"x" * 513, digest_size=16).hexdigest(), True)
 
@@ -417,16 +410,9 @@ def test_headers_add_no_field_to_a_json_document() -> None:
 
 def broken_documents() -> list[tuple[bytes, Headers]]:
     """Return records that are refused, with a planted phrase at a different point in each."""
-    planted, names = PLANTED.encode(), ("id", "lineage", "collection", "source", "observed_at")
-    wrong: list[dict[str, object]] = [
-        *({name: value} for name in Document.__struct_fields__ for value in ({PLANTED: PLANTED}, [PLANTED])),
-        *({name: f"{PLANTED}\n"} for name in names),
-        *({"url": PLANTED * 300}, {"content_type": PLANTED * 20}, {"html": PLANTED}, {"raw": PLANTED}),
-        *({"labels": {PLANTED: "x"}}, {"labels": {"lang": PLANTED * 10}}, {"id": PLANTED * 40}),
-    ]
-    values = [as_json(**fields) for fields in wrong]
-    values += [planted, b'{"text":"' + planted, b'{"' + planted + b'":1}', as_json(id=PLANTED) + planted]
-    values += [b'{"text":"' + planted + b'\xff"}', b"[" * 2000 + planted]
+    planted = PLANTED.encode()
+    values = [planted, b'{"text":"' + planted, b'{"' + planted + b'":1}', as_json(id=PLANTED) + planted]
+    values += [b'{"text":"' + planted + b'\xff"}', b"[" * 2000 + planted, as_json(html=PLANTED), as_json(raw=PLANTED)]
     broken: list[tuple[bytes, Headers]] = [(value, []) for value in values]
     broken += [(as_json(), [(name, planted)]) for name in ("content-type", "content-encoding")]
     ours = ("nearstream-observed-at", "nearstream-collection", "nearstream-source", f"nearstream-label-{PLANTED}")
