@@ -73,8 +73,6 @@ async def test_a_page_of_another_site_replays_nothing() -> None:
     async with live_server(new_feed(), replay=replays) as server:
         assert (await _post(server, asked, Origin="https://evil.example"))[0] == 403
         assert (await _post(server, asked, Host="evil.example"))[0] == 403
-        for path in PATHS:
-            assert (await server.get(path, Host="evil.example"))[0] == 403
         for wrong in ({}, {"reason": "x"}, {"reason": "", "dry_run": True}, {**asked, "more": 1}, [], "x" * 2000):
             assert (await _post(server, wrong))[0] in (400, 413)
     assert replays.asked == []

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.workers.cli.arguments import since
 from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.operations.dead_letters import (
     ALL_REASONS,
-    ReasonCount,
     RecentIds,
     Replayed,
     parse_replay_log,
@@ -72,12 +70,3 @@ def test_a_dead_letter_that_was_written_twice_is_counted_once() -> None:
     for number in range(100_000):
         recent.add(str(number))
     assert recent.add("a")
-
-
-def test_a_count_knows_the_first_the_last_and_the_newest_three() -> None:
-    count = ReasonCount()
-    for written_ms in (50, 10, 40, 20, 30):
-        about = ConsumerRecord("t", 0, written_ms, 0, b"key", b"value", [])
-        count.add(written_ms, about, written_ms > 20)
-    assert (count.count, count.oldest_ms, count.newest_ms, count.replayed) == (5, 10, 50, 3)
-    assert [(about.offset, about.value) for _, about in count.newest] == [(50, None), (40, None), (30, None)]

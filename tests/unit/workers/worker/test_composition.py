@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
-from nearstream.workers.config.settings import SettingsError, load, own_group
+from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -75,12 +75,6 @@ async def test_settings_that_a_role_cannot_work_with_are_refused_before_any_serv
         wrong = Deployment.of(load({setting: value, "NEARSTREAM_KAFKA": "127.0.0.1:1"}))
         with pytest.raises(SettingsError, match=told):
             await prepare(wrong, role, 1.0)
-
-
-def test_only_the_role_alert_has_a_group_of_its_own() -> None:
-    groups = {role: own_group(DEPLOYMENT.settings, role).group for role in ("sign", "match", "decide", "all", "alert")}
-    assert groups.pop("alert") == "nearstream.alert"
-    assert set(groups.values()) == {"nearstream"}
 
 
 async def test_a_wait_is_logged_after_a_moment_then_regularly(

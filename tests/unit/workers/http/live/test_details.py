@@ -40,18 +40,6 @@ def test_a_pair_shows_what_both_share() -> None:
         pair_of(FIRST, _signed("first", WORDS, collection="mail"), DEPLOYMENT)
 
 
-def test_what_the_index_keeps_shows_all_but_the_keys() -> None:
-    whole = pair_of(FIRST, EDITED, DEPLOYMENT)
-    kept = pair_of(DEPLOYMENT.scheme.kept(FIRST), DEPLOYMENT.scheme.kept(EDITED), DEPLOYMENT)
-    assert kept.keys is None
-    assert (kept.cells, kept.spans, kept.rules, kept.resemblance) == (
-        whole.cells,
-        whole.spans,
-        whole.rules,
-        whole.resemblance,
-    )
-
-
 def test_moved_passages_are_marked_and_an_unrelated_pair_has_a_picture_too() -> None:
     moved = pair_of(FIRST, _signed("moved", [*WORDS[600:], *WORDS[:600]], NOW_MS + 1), DEPLOYMENT)
     assert (moved.relation, {span.moved for span in moved.spans}) == ("rearranged", {True, False})
