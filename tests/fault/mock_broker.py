@@ -82,21 +82,19 @@ def _library() -> Any:  # noqa: ANN401 - ctypes has no types for it
     wheel = pytest.importorskip("confluent_kafka", reason="the mock cluster comes with the confluent-kafka wheel")
     folder = Path(wheel.__file__).parents[1] / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(folder.glob("librdkafka*"))))
-    library.rd_kafka_new.restype = ctypes.c_void_p
-    library.rd_kafka_new.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-    library.rd_kafka_destroy.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
-    library.rd_kafka_mock_cluster_new.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    library.rd_kafka_mock_cluster_destroy.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
-    library.rd_kafka_mock_cluster_bootstraps.argtypes = [ctypes.c_void_p]
-    library.rd_kafka_mock_topic_create.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int]
-    library.rd_kafka_mock_topic_set_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
-    library.rd_kafka_mock_push_request_errors_array.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_int16,
-        ctypes.c_size_t,
-        ctypes.POINTER(ctypes.c_int),
-    ]
-    library.rd_kafka_mock_clear_request_errors.argtypes = [ctypes.c_void_p, ctypes.c_int16]
+    pointer, text, number, short = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int16
+    functions: dict[str, tuple[Any, list[Any]]] = {
+        "new": (pointer, [number, pointer, text, ctypes.c_size_t]),
+        "destroy": (None, [pointer]),
+        "mock_cluster_new": (pointer, [pointer, number]),
+        "mock_cluster_destroy": (None, [pointer]),
+        "mock_cluster_bootstraps": (text, [pointer]),
+        "mock_topic_create": (number, [pointer, text, number, number]),
+        "mock_topic_set_error": (None, [pointer, text, number]),
+        "mock_push_request_errors_array": (None, [pointer, short, ctypes.c_size_t, ctypes.POINTER(number)]),
+        "mock_clear_request_errors": (None, [pointer, short]),
+    }
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
     return library

@@ -5,8 +5,9 @@ import os
 import random
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import linear_regression
 
 import pytest
 
@@ -94,25 +95,21 @@ def _slope_mb_per_minute(samples: Sequence[Sample]) -> float:
 
     It is fitted by least squares over the second half of the worker's samples.
     """
-    courses: dict[int, list[tuple[float, float]]] = {}
-    for sample in samples:
-        for pid, size in sample.memory.items():
-            courses.setdefault(pid, []).append((sample.at / 60, size / 1024**2))
-    lasting = [course for course in courses.values() if course[-1][0] - course[0][0] >= 10]
-    slopes = [_slope(course[len(course) // 2 :]) for course in lasting]
-    return max(slopes, default=0.0)
-
-
-def _slope(points: Sequence[tuple[float, float]]) -> float:
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+    courses = _courses((sample.at / 60, sample.memory) for sample in samples)
+    lasting = [course[len(course) // 2 :] for course in courses if course[-1][0] - course[0][0] >= 10]
+    return max((linear_regression(*zip(*course, strict=True)).slope / 1024**2 for course in lasting), default=0.0)
 
 
 def _files_are_flat(samples: Sequence[Sample]) -> bool:
     """Return whether no worker has over twice the open files that it had halfway."""
-    courses: dict[int, list[int]] = {}
-    for sample in samples:
-        for pid, count in sample.files.items():
-            courses.setdefault(pid, []).append(count)
-    return all(course[-1] <= 2 * course[len(course) // 2] for course in courses.values())
+    courses = _courses((sample.at, sample.files) for sample in samples)
+    return all(course[-1][1] <= 2 * course[len(course) // 2][1] for course in courses)
+
+
+def _courses(samples: Iterable[tuple[float, dict[int, int]]]) -> Iterable[list[tuple[float, int]]]:
+    """Return times and values of each worker."""
+    courses: dict[int, list[tuple[float, int]]] = {}
+    for at, values in samples:
+        for pid, value in values.items():
+            courses.setdefault(pid, []).append((at, value))
+    return courses.values()

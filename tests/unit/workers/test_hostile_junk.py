@@ -52,6 +52,7 @@ HEADS = [
     b"Content-Type: image/png\nContent-Transfer-Encoding: quoted-printable\n\n",
     b"Content-Type: image/png\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n",
 ]
+ENCODED = ("lines of base64", "short padded lines", "lines of uuencode", "escapes")  # junk of an encoding of mail
 CHARSETS = ("cp1252", "utf-7", "iso-2022-kr")
 BROKEN = b"\n!"  # which is in no base64
 # Fields that may hold few values of a pattern, with more of these than fit.
@@ -91,7 +92,7 @@ def tried(work: Callable[[], object]) -> Callable[[], None]:
 @pytest.mark.parametrize("junk", JUNK)
 def test_a_mail_of_junk_lets_others_run(junk: str, html: HtmlProcesses) -> None:
     body = filled(JUNK[junk], 16 * MIB - 200) + BROKEN
-    for head in HEADS:
+    for head in HEADS[2:] if junk in ENCODED else HEADS[:3]:
         work = tried(partial(read_message, head + body, datetime.now(UTC), KEY, html))
         assert longest_hold(work, HOLD_SECONDS) <= HOLD_SECONDS, head
 
