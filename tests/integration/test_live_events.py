@@ -28,121 +28,131 @@ from nearstream.workers.http.live.sources import fed_by_kafka, say_ended
 from nearstream.workers.http.operator import replay_reason, say_in_kafka
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from tests.support.deployment import TEXTS, deployed, stop, until
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, stop, until
 from tests.support.forking import started
-from tests.support.live import alert, live_server
+from tests.support.live import Server, alert, live_server
 
 VERDICT = Path(__file__).parents[2] / "schemas/examples/verdict.json"
+ALERTS = ("duplicate_storm", "dead_letters")
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def test_what_workers_find_arrives_with_their_lag(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        feed = Feed(lambda: 0)
-        with deployment.worker():
+async def test_what_workers_find_arrives_with_their_lag_alerts_and_dead_letters(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "alerts.toml"
+    rules.write_text("".join(f"[{name}]\nlimit = 2\nwindow_seconds = 600\n" for name in ALERTS))
+    async with deployed(kafka, redis_url, tmp_path, alerts=str(rules)) as deployment:
+        feed, replay = Feed(_now_ms), partial(replay_reason, Deployment.of(deployment.settings))
+        with deployment.worker(), deployment.worker("alert"):
             await deployment.send([deployment.document("a", TEXTS[0])])
-            async with fed_by_kafka(deployment.settings, feed, 0), live_server(feed) as server:
+            async with fed_by_kafka(deployment.settings, feed, 0), live_server(feed, replay=replay) as server:
 
-                async def has(kinds: dict[str, int]) -> bool:
-                    return feed.state("").totals == kinds
-
-                await until(lambda: has({"verdict": 1}))
-                await deployment.send([deployment.document("b", TEXTS[0])])
-                await until(lambda: has({"verdict": 2, "exact_duplicate": 1}))
+                async def has_copies() -> bool:
+                    return feed.state("").totals == {"verdict": 4, "exact_duplicate": 3}
 
                 async def knows_the_lag() -> bool:
                     return feed.lag is not None and feed.lag.records == 0
 
+                async def is_told() -> bool:
+                    return {alert.name for alert in feed.state("").alerts} == set(ALERTS)
+
+                await deployment.drained()
+                await deployment.send([deployment.document(name, TEXTS[0]) for name in "bcd"])
+                await until(has_copies)
                 await until(knows_the_lag)
                 _, state = await server.get("/v1/live")
                 assert (state["connected"], state["why"]) == (True, "")
-                (family,) = feed.state("").largest
-                assert (family.founder, family.size) == ("a", 2)
-        again = Feed(_now_ms)
-        with patch.object(sources, "PAST_RECORDS", 10):  # of each partition
-            async with fed_by_kafka(deployment.settings, again, None):
-
-                async def is_equal() -> bool:
-                    state = again.state("")
-                    return state.totals == feed.state("").totals and state.loading is None and sum(state.day) == 2
-
-                await until(is_equal)
-                assert [each.founder for each in again.state("").growing] == ["a"]
-        until_ms = _now_ms() + 3_600_000
-        said = Silence(
-            collection="news",
-            name="duplicate_storm",
-            subject="f",
-            since=from_milliseconds(_now_ms()),
-            until=from_milliseconds(until_ms),
-        )
-        async with connected(deployment.settings) as outbox:
-
-            async def is_said() -> bool:
-                with suppress(KafkaUnreachableError):  # until the outbox is connected
-                    await say_in_kafka(outbox, deployment.topic(SILENCES), b"news/duplicate_storm/f", encode(said))
-                    return True
-                return False
-
-            await until(is_said)
-        later = Feed(_now_ms)
-        async with fed_by_kafka(deployment.settings, later, None):
-
-            async def is_silent() -> bool:
-                return later.alarms.silences([alert("f", since_ms=_now_ms())], _now_ms()) == (said,)
-
-            await until(is_silent)
-        bounded = Feed(_now_ms)
-        with patch.object(sources, "PAST_RECORDS", 0):
-            async with fed_by_kafka(deployment.settings, bounded, None):
-
-                async def is_connected() -> bool:
-                    return bounded.state("").connected
-
-                await until(is_connected)
-                assert (bounded.state("").totals, bounded.loading) == ({}, None)
-
-
-async def test_alerts_and_dead_letters_of_workers_are_shown_and_sent_again(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    rules = tmp_path / "alerts.toml"
-    rules.write_text(
-        "[duplicate_storm]\nlimit = 2\nwindow_seconds = 600\n[dead_letters]\nlimit = 2\nwindow_seconds = 600\n"
-    )
-    async with deployed(kafka, redis_url, tmp_path, alerts=str(rules)) as deployment:
-        feed, replay = Feed(_now_ms), partial(replay_reason, Deployment.of(deployment.settings))
-        async with fed_by_kafka(deployment.settings, feed, 0), live_server(feed, replay=replay) as server:
-            with deployment.worker(), deployment.worker("alert"):
-                broken = [
-                    ProducerRecord(deployment.topic(DOCUMENTS), b"key", b"{%d" % number, []) for number in range(3)
-                ]
-                await deployment.send([*(deployment.document(name, TEXTS[0]) for name in "abcd"), *broken])
-
-                async def is_told() -> bool:
-                    return {alert.name for alert in feed.state("").alerts} == {"duplicate_storm", "dead_letters"}
-
+                topic = deployment.topic(DOCUMENTS)
+                await deployment.send([ProducerRecord(topic, b"key", b"{%d" % number, []) for number in range(3)])
                 await until(is_told)
                 (family,) = feed.state("").largest
-                assert family.is_storm
-                letters = feed.letters.shown(feed.now_ms())
-                assert [(each.reason, each.count) for each in letters.reasons] == [("not_json", 3)]
-                detail = feed.letters.detail(letters.letters[0].id)
-                assert detail is not None
-                assert bytes.fromhex(detail.value) in {b"{%d" % number for number in range(3)}
-                for is_dry_run in (True, False):
-                    body = {"reason": "not_json", "dry_run": is_dry_run}
-                    async with server.session.post(f"http://{server.address}/v1/replay", json=body) as response:
-                        assert (response.status, (await response.json())["sent"]) == (200, 3)
+                assert (family.founder, family.size, family.is_storm) == ("a", 4, True)
+                await _letters_are_sent_again(feed, server)
+        await _reads_no_more_of_the_past_than_it_may(deployment, feed)
+        await _keeps_silences(deployment)
+        await _survives_any_time(deployment)
 
-                async def came_back() -> bool:
-                    return feed.letters.shown(feed.now_ms()).reasons[0].count == 6
 
-                await until(came_back)
-                assert {letter.replays for letter in feed.letters.shown(feed.now_ms()).letters} == {0, 1}
+async def _letters_are_sent_again(feed: Feed, server: Server) -> None:
+    letters = feed.letters.shown(feed.now_ms())
+    assert [(each.reason, each.count) for each in letters.reasons] == [("not_json", 3)]
+    detail = feed.letters.detail(letters.letters[0].id)
+    assert detail is not None
+    assert bytes.fromhex(detail.value) in {b"{%d" % number for number in range(3)}
+    for is_dry_run in (True, False):
+        body = {"reason": "not_json", "dry_run": is_dry_run}
+        async with server.session.post(f"http://{server.address}/v1/replay", json=body) as response:
+            assert (response.status, (await response.json())["sent"]) == (200, 3)
+
+    async def came_back() -> bool:
+        return feed.letters.shown(feed.now_ms()).reasons[0].count == 6
+
+    await until(came_back)
+    assert {letter.replays for letter in feed.letters.shown(feed.now_ms()).letters} == {0, 1}
+
+
+async def _reads_no_more_of_the_past_than_it_may(deployment: LocalDeployment, feed: Feed) -> None:
+    again, bounded = Feed(_now_ms), Feed(_now_ms)
+
+    async def is_equal() -> bool:
+        state = again.state("")
+        return state.totals == feed.state("").totals and state.loading is None and sum(state.day) == 4
+
+    async def is_connected() -> bool:
+        return bounded.state("").connected
+
+    with patch.object(sources, "PAST_RECORDS", 10):  # of each partition
+        async with fed_by_kafka(deployment.settings, again, None):
+            await until(is_equal)
+            assert [each.founder for each in again.state("").growing] == ["a"]
+    with patch.object(sources, "PAST_RECORDS", 0):
+        async with fed_by_kafka(deployment.settings, bounded, None):
+            await until(is_connected)
+            assert (bounded.state("").totals, bounded.loading) == ({}, None)
+
+
+async def _keeps_silences(deployment: LocalDeployment) -> None:
+    since, end = (from_milliseconds(_now_ms() + hours * 3_600_000) for hours in (0, 1))
+    said = Silence(collection="news", name="duplicate_storm", subject="f", since=since, until=end)
+    feed = Feed(_now_ms)
+    async with connected(deployment.settings) as outbox:
+
+        async def is_said() -> bool:
+            with suppress(KafkaUnreachableError):  # until the outbox is connected
+                await say_in_kafka(outbox, deployment.topic(SILENCES), b"news/duplicate_storm/f", encode(said))
+                return True
+            return False
+
+        await until(is_said)
+
+    async def is_silent() -> bool:
+        return feed.alarms.silences([alert("f", since_ms=_now_ms())], _now_ms()) == (said,)
+
+    async with fed_by_kafka(deployment.settings, feed, None):
+        await until(is_silent)
+
+
+async def _survives_any_time(deployment: LocalDeployment) -> None:
+    """Let the page read verdicts that say they were sent at impossible times."""
+    whole, feed = json.loads(VERDICT.read_bytes()), Feed(_now_ms)
+    times = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59Z", "soon", "", ""]
+    for number, sent_at in enumerate(times):
+        value = json.dumps({**whole, "event_id": f"{number:032x}", "id": f"d-{number}"}).encode()
+        named = [("ce_time", sent_at.encode())]
+        await deployment.send([ProducerRecord(deployment.topic(VERDICTS), b"default/d", value, named)])
+
+    async def has_all() -> bool:
+        return feed.state("").totals.get("verdict") == 4 + len(times)
+
+    async with fed_by_kafka(deployment.settings, feed, 0):
+        await until(has_all)
+        # All but the one that says it comes from before 1970 are among the verdicts of the last hour.
+        assert sum(feed.state("").verdicts["near_duplicate"]) == len(times) - 1
+        assert feed.state("").connected
 
 
 async def test_without_kafka_the_page_says_so() -> None:
@@ -179,29 +189,6 @@ async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
                 assert await asyncio.to_thread(process.wait, 60) == 0
     finally:
         stop(process)
-
-
-async def test_no_time_that_a_writer_gives_stops_the_page(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    whole = json.loads(VERDICT.read_bytes())
-    times = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59Z", "soon", ""]
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-
-        def record(number: int, sent_at: str) -> ProducerRecord:
-            value = json.dumps({**whole, "event_id": f"{number:032x}", "id": f"d-{number}"}).encode()
-            return ProducerRecord(deployment.topic(VERDICTS), b"default/d", value, [("ce_time", sent_at.encode())])
-
-        await deployment.send([record(number, sent_at) for number, sent_at in enumerate(times)])
-        await deployment.send([record(len(times), "")])
-        feed = Feed(_now_ms)
-        async with fed_by_kafka(deployment.settings, feed, 0):
-
-            async def has_all() -> bool:
-                return feed.state("").totals == {"verdict": len(times) + 1}
-
-            await until(has_all)
-            # All but the one that says it comes from before 1970 are among the verdicts of the last hour.
-            assert sum(feed.state("").verdicts["near_duplicate"]) == len(times)
-            assert feed.state("").connected
 
 
 async def test_the_page_says_that_its_source_has_failed() -> None:

@@ -35,6 +35,8 @@ from tests.support.matching import prose
 from tests.support.secured import KAFKA_ACLS, Secured, password, secured_servers
 from tests.support.token_server import bearer, token_server
 
+pytestmark = pytest.mark.timeout(600)  # the servers take a while on a busy machine
+
 USERS = ("nearstream", "crawler", "dashboard", "onlooker", "api")
 TEXT, OTHER = prose(1), prose(2)
 NEAR = f"one more word and {TEXT}"

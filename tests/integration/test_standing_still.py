@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -29,6 +29,7 @@ from tests.support.api import served
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 from tests.support.mail import command
 
+Condition = Callable[[], Awaitable[bool]]
 WITHIN_SECONDS = 30.0  # it takes two, and on a busy machine more, but clients of Kafka alone need 40
 HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since_ms=1, why="4 dead letters in a row")
 
@@ -141,49 +142,36 @@ async def test_a_worker_that_says_nothing_more_is_gone_and_later_forgotten(redis
         assert await client.execute_command("HLEN", key) == 0
 
 
-async def test_a_worker_without_a_broker_is_paused(broker: LocalServer, redis_url: str, tmp_path: Path) -> None:
-    async with (
-        deployed(broker.address, redis_url, tmp_path) as deployment,
-        served(redis_url, namespace=deployment.settings.namespace) as api,
-    ):
-
-        async def is_told(text: str) -> bool:
-            return text in str(api.feed.state("").troubles) + str(api.feed.state("").workers)
-
-        with deployment.worker():
-            await until(lambda: is_told("state='live'"))
-            await asyncio.to_thread(broker.pause)
-            try:
-                await until(lambda: is_told("is paused by an outage"))
-            finally:
-                await asyncio.to_thread(broker.resume)
-            await until(lambda: is_told("state='live'"))
-
-
 async def test_the_page_says_within_seconds_that_redis_does_not_answer(tmp_path: Path) -> None:
     with running(redis_server(tmp_path / "redis")) as redis:
         async with served(f"redis://{redis.address}/0") as api:
             api.feed.why = ""
-            assert api.feed.state("").connected
-            await _is_told(api.feed, redis, "pause", "Redis")
+            await _is_told(api.feed, redis, "Redis")
 
 
-async def test_the_page_says_within_seconds_that_kafka_is_away(
+async def test_without_a_broker_the_page_says_so_within_seconds_and_a_worker_is_paused(
     broker: LocalServer, redis_url: str, tmp_path: Path
 ) -> None:
-    async with deployed(broker.address, redis_url, tmp_path) as deployment:
-        feed = Feed(lambda: 0)
-        async with fed_by_kafka(deployment.settings, feed, None):
+    async with (
+        deployed(broker.address, redis_url, tmp_path) as deployment,
+        served(redis_url, namespace=deployment.settings.namespace) as api,
+        fed_by_kafka(deployment.settings, api.feed, None),
+    ):
 
-            async def is_connected() -> bool:
-                return feed.state("").connected
+        async def is_paused() -> bool:
+            return "is paused by an outage" in str(api.feed.state("").troubles)
 
-            await until(is_connected)
-            await _is_told(feed, broker, "kill", "Kafka")
+        async def is_live() -> bool:
+            return "state='live'" in str(api.feed.state("").workers)
+
+        with deployment.worker():
+            await until(is_live)
+            await _is_told(api.feed, broker, "Kafka", is_paused)
+            await until(is_live)
 
 
-async def _is_told(feed: Feed, server: LocalServer, how: str, name: str) -> None:
-    """Take a server away and bring it back, and require that the page is told within seconds each time."""
+async def _is_told(feed: Feed, server: LocalServer, name: str, also: Condition | None = None) -> None:
+    """Freeze a server, and require that the page is told within seconds, and then what else follows from it."""
 
     async def is_away() -> bool:
         state = feed.state("")
@@ -192,9 +180,12 @@ async def _is_told(feed: Feed, server: LocalServer, how: str, name: str) -> None
     async def is_back() -> bool:
         return feed.state("").connected
 
-    await asyncio.to_thread(getattr(server, how))
+    await until(is_back)
+    await asyncio.to_thread(server.pause)
     try:
         await until(is_away, WITHIN_SECONDS)
+        if also is not None:
+            await until(also)
     finally:
-        await asyncio.to_thread(server.resume if how == "pause" else server.start)
+        await asyncio.to_thread(server.resume)
     await until(is_back)
