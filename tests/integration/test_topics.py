@@ -66,9 +66,10 @@ async def test_only_what_differs_is_set_right_and_never_partitions(kafka: str, r
         assert {name: kept[name] for name in own} == {**own, "retention.ms": "2592000000"}
 
 
-async def test_b58_a_record_from_the_future_is_refused_by_the_broker(
+async def test_b58_a_record_from_the_future_is_refused_by_the_broker_and_many_at_once_are_taken(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
+    """A broker refuses a whole batch of records that is larger than the topic allows for one."""
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         topic, now_ms = deployment.topic(DOCUMENTS), round(1000 * time.time())
         for made_ms in (YEAR_9999_MS, now_ms + HOUR_MS + 60_000):
@@ -76,6 +77,9 @@ async def test_b58_a_record_from_the_future_is_refused_by_the_broker(
                 await deployment.send([ProducerRecord(topic, b"key", b"{}", [], made_ms)])
         await deployment.send([ProducerRecord(topic, b"key", b"{}", [], now_ms + HOUR_MS - 60_000)])
         assert len(await deployment.read(DOCUMENTS.name)) == 1
+        for each in map(deployment.topic, ALL):
+            await deployment.send([ProducerRecord(each, b"one key", b"x" * 8_192, [])] * 100)
+        assert len(await deployment.read(*(each.name for each in ALL))) == 100 * len(ALL) + 1
 
 
 async def _set(deployment: LocalDeployment, name: str, configs: dict[str, str]) -> None:
@@ -97,11 +101,3 @@ async def _get(deployment: LocalDeployment, name: str) -> dict[str, str]:
 
 def _resource(deployment: LocalDeployment, name: str, configs: dict[str, str] | None) -> ConfigResource:
     return ConfigResource(ConfigResourceType.TOPIC, deployment.settings.topic_prefix + name, configs)
-
-
-async def test_each_topic_takes_many_records_at_once(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """A broker refuses a whole batch of records that is larger than the topic allows for one."""
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        for topic in ALL:
-            await deployment.send([ProducerRecord(deployment.topic(topic), b"one key", b"x" * 8_192, [])] * 100)
-            assert len(await deployment.read(topic.name)) == 100
