@@ -107,7 +107,6 @@ class RemovedStatesStay(Lane):
     """A removed state does not leave its family."""
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
-        """Register only."""
         return await self._store.register(batch)
 
 
@@ -161,7 +160,6 @@ class EntriesComeFirst(Lane):
     meeting = _EntersFirst
 
     async def register(self, batch: Sequence[Put | Removal | Labelling]) -> list[Registered]:
-        """Enter all buckets, then register."""
         texts = {one.number: text_of(one.record) for one in batch if isinstance(one, Put)}
         entries = [Entry(number, 0, named(text) + World().words(text)) for number, text in texts.items()]
         self._meeting.early = dict(zip(texts, await self._store.enter(entries), strict=True))
@@ -201,7 +199,6 @@ class NotesAreNotCounted(Part):
     """A decision is taken whatever was noted."""
 
     def decide(self, proposal: Proposal) -> Decided:
-        """Count all notes as seen."""
         return super().decide(proposal._replace(seen=1 << 30))
 
 
@@ -209,7 +206,6 @@ class DecisionsChange(Part):
     """A decision is formed anew at each delivery."""
 
     def register(self, one: Put | Removal | Labelling) -> Registered:
-        """Forget the decision."""
         answer = super().register(one)
         if answer.decision is not None and answer.number in self.history.states:
             self.history.states[answer.number].decision = None
@@ -226,7 +222,6 @@ class JoinsCountTwice(Part):
     """To join again counts again."""
 
     def join(self, join: Join) -> FamilyView:
-        """Forget that the member has joined."""
         if join.founder in self.families:
             self.families[join.founder].__class__ = _CountsAlways
         return super().join(join)
@@ -236,7 +231,6 @@ class LeavingLeavesNoMark(Part):
     """Who leaves before it joins is not remembered."""
 
     def leave(self, leave: Leave) -> int:
-        """Forget who has not joined."""
         known = {founder: set(family.ordinals) for founder, family in self.families.items()}
         answer = super().leave(leave)
         for founder, family in self.families.items():
@@ -248,7 +242,6 @@ class CoversNothing(Part):
     """A slot forgets what it was told to be done, and says that all is."""
 
     def cover(self, cover: Cover) -> None:
-        """Claim everything."""
         self.covers[cover.partition] = 1 << 30
 
 

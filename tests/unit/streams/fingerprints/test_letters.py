@@ -47,11 +47,6 @@ def test_the_forms_of_texts_in_letters_of_all_kinds_are_frozen(name: str) -> Non
     assert normalize(rewritten(text, RULES), RULES).data.decode() == form
 
 
-def test_ascii_is_returned_as_it_is() -> None:
-    text = "Plain words, it's 5 o'clock."
-    assert rewritten(text, RULES) is text
-
-
 @pytest.mark.parametrize(
     ("line", "other"), [("\u4f60\n> \u597d", "\u4f60\n\u597d"), ("\u4f60 - \u597d", "\u4f60-\u597d")]
 )

@@ -339,17 +339,3 @@ async def test_later_neighbours_never_hide_an_earlier_owner() -> None:
         await one.match(sign(f"half-{number}", [*TEXT[:800], *words(100 + number, 400)], number))
     events = (await one.match(sign("copy", [*TEXT[:1000], *words(9, 10), *TEXT[1000:]], 200))).events
     assert "owner" in [event.older.id for event in events if isinstance(event, NearDuplicate)]
-
-
-async def test_the_first_pages_of_sites_with_urls_are_no_more_than_overlaps() -> None:
-    """24 sites of 8 pages, which share a frame of 150 words around articles of 60 to 300."""
-    one, more, pairs = matcher(), 0, 24 * 8 * 7 // 2
-    for site in range(24):
-        frame = words(5000 + site, 150)
-        for page in range(8):
-            article = words(100 * site + page, 60 + 30 * page)
-            url = f"https://s{site}.example/{page}"
-            text = [*frame[:100], *article, *frame[100:]]
-            found = await one.match(sign(f"{site}-{page}", text, 8 * site + page, url=url, lineage=url))
-            more += sum(not isinstance(event, Overlap) for event in found.events)
-    assert more <= 0.02 * pairs
