@@ -21,4 +21,3 @@ def parsers(
 PARSERS = dict(parsers(create_whole_parser()))
 # The function of each command, None for a group of commands.
 COMMANDS = {path: parser.get_default("command") for path, parser in PARSERS.items()}
-ROOMS = sorted({function.__module__.rpartition(".")[2] for function in COMMANDS.values() if function})

@@ -10,6 +10,7 @@ import gc
 import inspect
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -20,33 +21,14 @@ import threading
 from importlib import import_module
 from typing import Any, NoReturn
 
+from nearstream import workers
 from tests.devstack.server import end_with_parent
-from tests.support.commands import ROOMS
 
-MODULES = (
-    *(
-        "nearstream.workers.worker.composition",
-        "nearstream.workers.pipeline.faust_runtime",
-        "nearstream.workers.http.server",
-    ),
-    "nearstream.workers.mail.milter",
-    # What they import only when they run, most of it for a worker.
-    *("nearstream.workers.cli.main", "nearstream.workers.worker.topology"),
-    "nearstream.workers.monitoring.traces",
-    *(
-        "faust.app.router",
-        "faust.assignor.partition_assignor",
-        "faust.fixups.django",
-        "faust.stores",
-        "faust.tables.sets",
-    ),
-    *("faust.tables.globaltable", "faust.tables.manager", "faust.transport.conductor", "faust.windows"),
-    *("faust.transport.drivers.aiokafka", "encodings.idna"),
-    *(f"nearstream.workers.cli.{room}" for room in ROOMS),
-    *(
-        f"nearstream.workers.operations.{name}"
-        for name in ("claim", "doctor", "rebuild", "replay", "sending", "signatures", "skip")
-    ),
+# What Faust imports only when a worker runs.
+LATE = (
+    *("faust.app.router", "faust.assignor.partition_assignor", "faust.fixups.django", "faust.stores"),
+    *("faust.tables.globaltable", "faust.tables.manager", "faust.tables.sets", "faust.transport.conductor"),
+    *("faust.transport.drivers.aiokafka", "faust.windows", "encodings.idna"),
 )
 MESSAGE_BYTES = 128 * 1024
 NUMBER = struct.Struct("=i")
@@ -138,8 +120,10 @@ def _forget_ended() -> None:
 
 
 if __name__ == "__main__":
-    for module in MODULES:
-        import_module(module)
+    ours = (found.name for found in pkgutil.walk_packages(workers.__path__, f"{workers.__name__}."))
+    for module in (*LATE, *ours):
+        if "__main__" not in module and "scrapy" not in module:
+            import_module(module)
     inspect.getmodule(inspect.currentframe())  # looks at the files of all modules, once, as Faust does for each agent
     gc.collect()
     gc.freeze()  # else a collection would write to the memory that all share
