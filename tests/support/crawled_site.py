@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
 from tests.support.answering import answering
@@ -73,21 +74,14 @@ def _links(elsewhere: str) -> Iterator[str]:
     yield from ("/calendar/0", "/bomb")
 
 
+@dataclass
 class Site:
-    """The site, with the number of requests for each path.
+    """The site, with the number of requests for each path."""
 
-    Attributes:
-        address: Of all pages but the syndicated ones.
-        elsewhere: Of these, on another host.
-        visit: 0 before the changes, 1 after them.
-        requests: By path with query.
-    """
-
-    def __init__(self, port: int) -> None:
-        self.address = f"http://127.0.0.1:{port}"
-        self.elsewhere = f"http://localhost:{port}"
-        self.visit = 0
-        self.requests = Counter[str]()
+    address: str  # of all pages but the syndicated ones
+    elsewhere: str  # of these, on another host
+    visit: int = 0  # 0 before the changes, 1 after them
+    requests: Counter[str] = field(default_factory=Counter)  # by path with query
 
     def url(self, path: str) -> str:
         return (self.elsewhere if path.startswith("/syndicated") else self.address) + path
@@ -105,5 +99,5 @@ def served() -> Iterator[Site]:
             return 404, b""
 
     with answering(answer, "text/html; charset=iso-8859-1") as port:
-        site = Site(port)
+        site = Site(f"http://127.0.0.1:{port}", f"http://localhost:{port}")
         yield site

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from redis.connection import parse_url
 
@@ -16,21 +17,17 @@ _WITHOUT_KEY = (b"time",)
 _SUBCOMMANDS = (b"object",)  # whose key follows their second word
 
 
+@dataclass
 class Watch:
-    """What was found out.
+    """What was found out."""
 
-    Attributes:
-        calls: How many calls were seen.
-        names: Of these.
-        commands: How many commands they ran.
-        undeclared: Each function or script, and a command of it about a key that its call does not declare.
-    """
-
-    def __init__(self) -> None:
-        """Begin with nothing seen."""
-        self.calls, self.commands, self.names = 0, 0, set[bytes]()
-        self.undeclared: set[tuple[bytes, bytes]] = set()
-        self._name, self._declared = b"", frozenset[bytes]()
+    calls: int = 0  # how many were seen
+    names: set[bytes] = field(default_factory=set)  # of the functions that were called
+    commands: int = 0  # how many the calls ran
+    # Each function or script, and a command of it about a key that its call does not declare.
+    undeclared: set[tuple[bytes, bytes]] = field(default_factory=set)
+    _name: bytes = b""
+    _declared: frozenset[bytes] = frozenset()
 
     def see(self, line: bytes) -> None:
         """Take a line of MONITOR. The server runs one call at a time, and says so before the commands of the call."""

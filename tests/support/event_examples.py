@@ -13,20 +13,15 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_document, encode_json, encode_signature
 from nearstream.schemas.verdicts.events import RELATIONS, Event, kind_of
-from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.matching.matcher import Matcher
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import local_store
 from nearstream.workers.http.openapi import description
+from tests.support.made_up import KEY, SIGNER, STANDARD
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "schemas/examples"
 DAY = "2026-03-02T"
-KEY = HashKey.public()
-SCHEME = preset(DEFAULT_LABEL, KEY)
 VOTE = "the council will vote on it soon"
 REMARK = (
     "please read this passage again before the committee meets on thursday since the numbers in it were corrected this"
@@ -47,7 +42,7 @@ def made() -> dict[str, bytes]:
 
 async def _matched(signatures: list[Signature]) -> list[Event]:
     """Return the relation events, and the verdict about `c-7730`."""
-    matcher = Matcher(local_store(), SCHEME, KEY)
+    matcher = Matcher(local_store(), STANDARD, KEY)
     events: list[Event] = []
     for signature in signatures:
         matched = await matcher.match(signature)
@@ -101,7 +96,7 @@ def _signed(
 
 def _sign(document: Document, place: tuple[int, int], at: str) -> Signature:
     origin = Origin("nearstream.documents.v1", *place, round(_time(at).timestamp() * 1000))
-    return Signer(SCHEME, KEY).sign(fill_defaults(document, DocumentLimits()), origin)
+    return SIGNER.sign(fill_defaults(document, DocumentLimits()), origin)
 
 
 def _time(at: str) -> datetime:

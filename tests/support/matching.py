@@ -11,26 +11,16 @@ from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.matcher import Matcher
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexBehindError, IndexLimits
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Call, Local, Position, Store, local_store
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.match import Matching, SignatureTopic
-
-KEY = HashKey.public()
-
-
-SCHEME = preset("fine", KEY)
-
-
-SIGNER = Signer(SCHEME, KEY)
-
+from tests.support.made_up import KEY, SIGNER
+from tests.support.made_up import STANDARD as SCHEME
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ _Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class MemoryDecisions:
-    """Decisions in dictionaries, by collection and name."""
+    """What `DecisionStore` keeps on a server, in dictionaries by collection and name."""
 
     states: dict[_Key, PageState] = field(default_factory=dict)
     aliases: dict[_Key, str] = field(default_factory=dict)
@@ -19,42 +19,33 @@ class MemoryDecisions:
     listed: dict[_Key, dict[str, None]] = field(default_factory=dict)
 
     async def read_state(self, collection: str, name: str) -> PageState | None:
-        """Return the state of a page, or None if it has none."""
         return self.states.get((collection, self.aliases.get((collection, name), name)))
 
     async def write(self, state: PageState) -> None:
-        """Store the state of a page, in place of the one before."""
         key = state.decision.collection, state.decision.lineage
         self.states[key] = state
         self.aliases.pop(key, None)
 
     async def write_alias(self, collection: str, alias: str, name: str) -> None:
-        """Give a page another name."""
         self.states.pop((collection, alias), None)
         self.aliases[collection, alias] = name
 
     async def forget(self, collection: str, name: str) -> None:
-        """Remove the state of a page."""
         self.states.pop((collection, name), None)
 
     async def read_frame(self, collection: str, host: str) -> Frame:
-        """Return what is known of the frame of a host."""
         return self.frames.get((collection, host), {})
 
     async def write_frame(self, collection: str, host: str, frame: Frame) -> None:
-        """Store what is known of the frame of a host."""
         self.frames[collection, host] = frame
 
     async def read_errors(self, collection: str, host: str) -> HostErrors:
-        """Return what is known of the error pages of a host."""
         return self.errors.get((collection, host), HostErrors())
 
     async def write_errors(self, collection: str, host: str, errors: HostErrors) -> None:
-        """Store what is known of the error pages of a host."""
         self.errors[collection, host] = errors
 
     async def follow(self, collection: str, canonical: str, follower: str) -> bool:
-        """List a page that rests on another one. Return whether there was room for it."""
         listed = self.listed.setdefault((collection, canonical), {})
         if follower not in listed and len(listed) >= FOLLOWERS_MAX:
             return False
@@ -62,9 +53,7 @@ class MemoryDecisions:
         return True
 
     async def followers(self, collection: str, canonical: str) -> list[str]:
-        """Return the pages that rest on a page, or have rested on it."""
         return list(self.listed.get((collection, canonical), ()))
 
     async def leave(self, collection: str, canonical: str, follower: str) -> None:
-        """Take a page from the list of those that rest on another one."""
         self.listed.get((collection, canonical), {}).pop(follower, None)

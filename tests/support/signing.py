@@ -1,25 +1,17 @@
 """Records of documents and a signer for tests."""
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.sign import Signing
-
-KEY = HashKey.public()
-
-
-SCHEME = preset("fine", KEY)
-
+from tests.support.made_up import SIGNER
 
 TIMESTAMP_MS = 1_772_439_300_000
 
 
 def signer() -> Signing:
     letters = DeadLetterWriter("p.nearstream.dead-letters.v1", "nearstream/0 sign", "full")
-    return Signing(Signer(SCHEME, KEY), DocumentLimits(), "p.nearstream.signatures.v1", letters)
+    return Signing(SIGNER, DocumentLimits(), "p.nearstream.signatures.v1", letters)
 
 
 def record(

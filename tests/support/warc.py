@@ -51,9 +51,6 @@ class Crawl:
             )
         )
 
-    def extracted(self, url: str, text: str) -> None:
-        self.stored(url, text.encode(), "text/plain", "conversion")
-
     def content(self) -> bytes:
         return self._out.getvalue()
 

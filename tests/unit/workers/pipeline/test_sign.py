@@ -11,7 +11,9 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import decode_signature
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.pipeline import sign
-from tests.support.signing import KEY, SCHEME, TIMESTAMP_MS, record, signer
+from tests.support.made_up import KEY
+from tests.support.made_up import STANDARD as SCHEME
+from tests.support.signing import TIMESTAMP_MS, record, signer
 
 TEXT = "Water levels at the old bridge rose overnight and stood at three metres forty in the morning. " * 3
 
