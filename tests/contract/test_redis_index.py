@@ -181,7 +181,7 @@ async def test_two_releases_run_side_by_side(
     await client.execute_command("FUNCTION DELETE", "nearstream_store_newer000")
 
 
-async def test_an_evicting_server_is_refused(own_address: IndexAddress) -> None:
+async def test_f09_an_evicting_server_is_refused(own_address: IndexAddress) -> None:
     server = Redis.from_url(own_address.url)
     await server.config_set("maxmemory-policy", "allkeys-lru")
     try:

@@ -12,7 +12,6 @@ from redis.asyncio import Redis
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE, Entry
 from nearstream.streams.store.registration import Removal
-from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from tests.devstack.redis import redis_server
@@ -23,7 +22,7 @@ from tests.fault.proxy import proxied
 from tests.fault.report import Report
 from tests.fault.runner import Run, in_flight, joined, logged
 from tests.fault.servers import port_of
-from tests.support.deployment import deployed, until
+from tests.support.deployment import until
 from tests.support.faketime import clock_ahead
 
 BEHIND = "the index lost offsets"
@@ -106,19 +105,6 @@ async def test_f07_a_slow_redis_slows_and_bounds(stage: Stage) -> None:
             report = await run.finish()
         assert report.verdict == "ok"
         assert report.exits == [0, 0, 0]
-
-
-@pytest.mark.long
-async def test_f09_a_redis_that_evicts_is_refused(kafka: str, tmp_path: Path) -> None:
-    with running(redis_server(tmp_path / "redis")) as server:
-        async with deployed(kafka, f"redis://{server.address}/0", tmp_path) as deployment:
-            client: Redis = Redis.from_url(deployment.settings.redis)
-            await client.config_set("maxmemory-policy", "allkeys-lru")
-            await client.aclose()
-            for command, code in (("worker", Exit.MISCONFIGURED), ("doctor", Exit.NO)):
-                done = await asyncio.to_thread(deployment.run, command)
-                assert done.returncode == code
-                assert b"noeviction" in done.stdout + done.stderr
 
 
 @pytest.mark.long

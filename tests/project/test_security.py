@@ -22,10 +22,8 @@ import msgspec
 import pytest
 
 import nearstream
-from nearstream.schemas.documents.document import Document, to_milliseconds
+from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, header
-from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
-from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
@@ -128,30 +126,13 @@ def test_s13_equal_documents_in_two_collections_have_no_key_in_common() -> None:
     assert flat[0] & flat[1] <= {None}
 
 
-async def test_s14_a_foreign_signature_is_bounded() -> None:
-    """A signature under another key is refused, and a false scheme name matches nothing.
-
-    A signature under our key concerns only its own document and must be within limits.
-    """
+async def test_s14_a_signature_under_another_key_is_refused_and_under_a_false_scheme_name_matches_nothing() -> None:
     text, key = prose(1), HashKey.from_secret(b"another")
     document = Document(id="foreign", text=text, collection="news", observed_at=TIME)
-    foreign = Signer(preset("fine", key), key).sign(document)
-    mine = signed("mine", text)
+    foreign, mine = Signer(preset("fine", key), key).sign(document), signed("mine", text)
     lying = msgspec.structs.replace(foreign, scheme=mine.scheme)
-    match = matching()
-    decided = await match.decide([record(mine), record(foreign, 1), record(lying, 2)])
+    decided = await matching().decide([record(mine), record(foreign, 1), record(lying, 2)])
     assert [header(each.headers, "nearstream-dead-reason") for each in decided] == [b"other_scheme"]
-    beyond = {
-        "key of another document": record(mine, key=b"news/other"),
-        "sketch": record(msgspec.structs.replace(mine, sketch=mine.sketch * 2)),
-        "ld": record(msgspec.structs.replace(mine, ld=mine.ld * 300)),
-        "anchors": record(msgspec.structs.replace(mine, anchors=mine.anchors * 300)),
-        "size": record(encode_signature(mine) + b"\0" * SIGNATURE_MAX_BYTES, key=b"news/mine"),
-        "time": record(msgspec.structs.replace(mine, observed_at_ms=to_milliseconds(TIME) + 10 * 86_400_000)),
-    }
-    for what, each in beyond.items():
-        (letter,) = await match.decide([each])
-        assert (what, header(letter.headers, "nearstream-dead-reason")) == (what, b"invalid_signature")
 
 
 async def test_s16_no_dead_letter_writes_what_it_was_sent_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
