@@ -1,4 +1,4 @@
-"""Servers that keep events: a PostgreSQL, a schema registry, and a Kafka Connect that writes to tables."""
+"""Servers that keep events: a PostgreSQL, and a Kafka Connect that writes to tables."""
 
 import os
 import shutil
@@ -9,12 +9,11 @@ from pathlib import Path
 from tests.devstack.cache import cached
 from tests.devstack.connect import connect_server
 from tests.devstack.debian import unpacked
-from tests.devstack.kafka import POM, QUICK_START, find_java, maven
-from tests.devstack.server import LocalServer, answers_http, free_ports, port_answers, run_to_end, say
+from tests.devstack.kafka import POM, maven
+from tests.devstack.server import LocalServer, free_ports, port_answers, run_to_end, say
 from tests.devstack.wheels import python_environment
 
 CONNECT_VERSION = "4.2.0"  # the first whose JsonConverter takes a schema
-_REGISTRY_VERSION = "2.6.13.Final"  # the newest for Java 17
 _JDBC = "io.debezium:debezium-connector-jdbc:3.3.1.Final:tar.gz:plugin"
 
 
@@ -59,19 +58,6 @@ class Postgres:
 
     def _run(self, program: str, *arguments: str) -> str:
         return run_to_end(self._command(program, *arguments), purpose=program)
-
-
-def registry_server(folder: Path) -> LocalServer:
-    """Return an Apicurio Registry that keeps its schemas in memory, not started yet. Its path is `/apis/ccompat/v7`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    artifact = f"io.apicurio:apicurio-registry-app:{_REGISTRY_VERSION}:tar.gz:all"
-    jars = cached(f"registry-{_REGISTRY_VERSION}", "Apicurio Registry", partial(_download, artifact))
-    (port,) = free_ports(1)
-    where = ("-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}")
-    (runner,) = jars.glob("*-runner.jar")
-    command = [find_java(), "-Xmx400M", *QUICK_START, *where, "-jar", str(runner)]
-    lists = answers_http("/apis/ccompat/v7/subjects")
-    return LocalServer("Apicurio Registry", f"127.0.0.1:{port}", command, folder / "registry.log", lists)
 
 
 def readers() -> Path:

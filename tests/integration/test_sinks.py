@@ -3,16 +3,14 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
 
 from nearstream.schemas.topics.table import ALERTS, EVENT_TOPICS, LABELS_CHANGED, NEAR_DUPLICATES, VERDICTS
 from tests.devstack.server import running
-from tests.devstack.sinks import Postgres, connect_to_tables, readers, registry_server
+from tests.devstack.sinks import Postgres, connect_to_tables, readers
 from tests.support.deployment import LINES, LocalDeployment, deployed, until
 
 pytestmark = pytest.mark.foreign
@@ -65,22 +63,6 @@ async def test_postgresql_has_a_row_for_each_event(matched: LocalDeployment, tmp
             if resemblance:
                 assert float(resemblance) == event["resemblance"]["value"]
         assert len({verdict for _, verdict, *_ in rows}) > 3
-
-
-async def test_each_schema_is_registered_once(matched: LocalDeployment, tmp_path: Path) -> None:
-    with running(registry_server(tmp_path)) as server:
-        url = f"http://{server.address}/apis/ccompat/v7"
-        command = [sys.executable, str(SINKS / "register_schemas.py"), url, matched.settings.topic_prefix]
-        first, second = (registered(command), registered(command))
-        assert first == second
-        async with ClientSession() as session, session.get(f"{url}/subjects") as answer:
-            subjects = await answer.json(content_type=None)
-        assert sorted(subjects) == sorted(line.split()[1] for line in first.splitlines())
-        assert f"{matched.topic(VERDICTS)}-verdict" in subjects
-
-
-def registered(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 async def test_parquet_has_what_tail_prints(matched: LocalDeployment, tmp_path: Path) -> None:
