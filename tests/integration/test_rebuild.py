@@ -59,7 +59,7 @@ async def test_f05_a_rebuild_that_lost_its_newest_writes_is_taken_up_and_says_no
                 await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
             monkeypatch.setattr(rebuild, "arrival_of", _failing)
             done = await rebuild.rebuild(made, made.index_address(), 30.0, quiet=True)
-            assert (0 < done.admitted < 100, done.removed, done.skipped) == (True, 1, 2)
+            assert (0 < done["admitted"] < 100, done["removed"], done["skipped"]) == (True, 1, 2)
             again = deployment.run("rebuild")
             assert (again.returncode, b"holds documents" in again.stderr) == (1, True)
             assert await _size_and_time(deployment, family) == before

@@ -3,6 +3,7 @@
 import html as entities
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 from operator import sub
 
@@ -117,7 +118,7 @@ def _is_too_deep(html: str) -> bool:
         return False
     depth = lowest = 0
     for piece in _pieces(html):
-        depths = list(accumulate(map(_CHANGES.__getitem__, _TAG_NAME.findall(piece)), initial=depth))
+        depths = list(accumulate(map(_change, _TAG_NAME.findall(piece)), initial=depth))
         lows = list(accumulate(depths, min, initial=lowest))[1:]  # an end tag without a start tag closes nothing
         if max(map(sub, depths, lows)) > _MAX_DEPTH:
             return True
@@ -143,15 +144,8 @@ def _depth_at_most(html: str) -> int:
     return most
 
 
-class _Changes(dict[str, int]):
-    """By how much the depth changes at a tag, such as `div` or `/div`."""
-
-    def __missing__(self, tag: str) -> int:
-        is_counted = tag.removeprefix("/").lower() not in _UNCOUNTED
-        change = is_counted * (-1 if tag.startswith("/") else 1)
-        if len(self) < _CHANGES_MAX:
-            self[tag] = change
-        return change
-
-
-_CHANGES = _Changes()
+@lru_cache(_CHANGES_MAX)
+def _change(tag: str) -> int:
+    """Return by how much the depth changes at a tag, such as `div` or `/div`."""
+    is_counted = tag.removeprefix("/").lower() not in _UNCOUNTED
+    return is_counted * (-1 if tag.startswith("/") else 1)

@@ -69,16 +69,16 @@ def serve_status(address: str, health: Health, token: str, default: str = DEFAUL
         SettingsError: The server cannot listen on the address that was chosen.
     """
     host, port = (default if address == AUTO else address).rsplit(":", 1)
-    handler = _handler(answers(health), token)
+    known = answers(health)
     try:
-        server = _Server((host, int(port)), handler)
+        server = _Server((host, int(port)), known, token)
     except OSError as error:
         if address != AUTO:
             raise SettingsError(
                 f"NEARSTREAM_STATUS: cannot listen on {address}: {error.strerror or error}: choose another address, "
                 "port 0 for any free port, or auto"
             ) from None
-        server = _Server((host, 0), handler)  # another process on this host has the default port
+        server = _Server((host, 0), known, token)  # another process on this host has the default port
     threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
     return f"{host}:{server.server_address[1]}"
 
@@ -93,9 +93,10 @@ class _Server(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = AT_ONCE
 
-    def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - as socketserver
+    def __init__(self, address: tuple[str, int], known: dict[str, Callable[[], Answer]], token: str) -> None:
+        self.known, self.token = known, token
         self._free = threading.BoundedSemaphore(AT_ONCE)
-        super().__init__(*arguments)
+        super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
         if self._free.acquire(blocking=False):
@@ -125,11 +126,31 @@ def _cut_off(request: socket.socket) -> None:
         request.shutdown(socket.SHUT_RDWR)
 
 
-class _PlainHandler(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     """Answers in plain text or JSON, and logs nothing."""
 
+    server: _Server
     server_version = "nearstream"
     sys_version = ""
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if not self.server.token and is_foreign_name(self.headers.get("Host")):
+            self.send(_json(403, {"expected": FOREIGN_NAME}))
+        elif path not in self.server.known:
+            self.send(_json(404, {"paths": sorted(self.server.known)}))
+        elif not self._is_allowed(path):
+            self.send(_json(401, {"expected": "Authorization: Bearer <token>"}))
+        else:
+            self.send(self.server.known[path]())
+
+    do_HEAD = do_GET  # noqa: N815 - name required by http.server
+
+    def _is_allowed(self, path: str) -> bool:
+        if not self.server.token or path in ("/healthz", "/readyz"):
+            return True
+        given = self.headers.get("Authorization", "")
+        return hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode())
 
     def send(self, answer: Answer) -> None:
         code, kind, body = answer
@@ -152,30 +173,6 @@ class _PlainHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:  # noqa: ANN401 - as http.server
         """Log nothing, because every scrape would add a line."""
-
-
-def _handler(known: dict[str, Callable[[], Answer]], token: str) -> type[BaseHTTPRequestHandler]:
-    class Handler(_PlainHandler):
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            if not token and is_foreign_name(self.headers.get("Host")):
-                self.send(_json(403, {"expected": FOREIGN_NAME}))
-            elif path not in known:
-                self.send(_json(404, {"paths": sorted(known)}))
-            elif not self._is_allowed(path):
-                self.send(_json(401, {"expected": "Authorization: Bearer <token>"}))
-            else:
-                self.send(known[path]())
-
-        do_HEAD = do_GET  # noqa: N815 - name required by http.server
-
-        def _is_allowed(self, path: str) -> bool:
-            if not token or path in ("/healthz", "/readyz"):
-                return True
-            given = self.headers.get("Authorization", "")
-            return hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
-
-    return Handler
 
 
 def _refusal(code: int) -> Answer:
