@@ -53,7 +53,7 @@ async def test_a_strange_value_of_the_largest_size_is_no_exception() -> None:
 
 
 async def test_work_without_a_pause_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    signed = signatures(await signer().decide(documents()[:5]))
+    signed = signatures(await signer().decide(documents()))
     monkeypatch.setattr(step, "YIELD_SECONDS", 3600.0)
     assert await longest_turn(lambda: new_matching().decide(signed)) > LONGEST_SECONDS
 

@@ -66,8 +66,11 @@ WRONG_FIELDS: dict[str, list[Any]] = {
     "raw_digest": [b"\0" * 17],
     "ld": [b"\0\0\0"],
     "gaps": [b"\x01"],
+    "rate": [3],
     "anchors": [b"\0" * 7, b"\0" * 16],
     "n_bytes": [-1, 0],
+    "characters": [0],
+    "words": [0],
     "degraded": [("y" * SIGNATURE_MAX_BYTES,)],
     "observed_at_ms": [-1, to_milliseconds(TIME + timedelta(days=2)) + 1, 2**62, 2**63],
 }
