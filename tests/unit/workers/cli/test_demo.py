@@ -68,15 +68,3 @@ def test_one_family_shows_what_two_copies_are_to_each_other() -> None:
             assert rows == {each: (1, 1, 1, 0, 0) if each == relation else (1, 0, 0, 1, 0)}
         rows = check_relations([KnownRelation("b", "a", "overlap")], [*copies, OVERLAP], SENT).rows
         assert rows == {"overlap": (1, 1, 0, 0, 0)}  # an event counts more than a family
-
-
-def test_pairs_beyond_the_known_ones_are_counted_once() -> None:
-    """Of three copies one pair is known. Events name it, another pair of them, and a pair of two families."""
-    members = [verdict(name, "one") for name in "abc"]
-    events = [*members, verdict("d", "two"), *(event("near_duplicate", *pair) for pair in ("ba", "ca", "da"))]
-    assert check_relations([KnownRelation("a", "b", "near_duplicate")], events, SENT).unknown_pairs == 3
-
-
-def test_a_relation_that_is_not_sent_is_right_if_nothing_shows_it() -> None:
-    for events, share in (([], 1), ([OVERLAP], 0)):
-        assert check_relations([KnownRelation("b", "a", "overlap")], events, SENT - {"overlap"}).share == share
