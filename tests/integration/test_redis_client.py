@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from redis.exceptions import ConnectionError, ResponseError
 from redis.exceptions import TimeoutError as NoReplyError
 
-from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server import held_connections, shared_connection
 from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.client import ask, connect, connect_lanes, connect_to_ask, open_client
@@ -35,13 +33,6 @@ async def test_a_call_is_cancelled_at_whatever_moment_that_comes(redis_url: str)
                 swallowed += [] if task.cancelled() else [turns]
         assert swallowed == []
         assert await ask(client, "ECHO", b"again") == b"again"
-
-
-async def test_a_database_that_the_server_does_not_have_is_a_wrong_setting(redis_url: str) -> None:
-    url = urlsplit(redis_url)._replace(path="/9999").geturl()
-    with pytest.raises(SettingsError, match="the server refuses us: DB index is out of range"):
-        async with open_client(Connection(url, None, False)) as client:
-            await ask(client, "EXISTS", b"key")
 
 
 @pytest.fixture(params=["one for all calls", "one for each call"])

@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiokafka.admin import NewTopic
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.schemas.verdicts.events import RelationEvent, Retraction, is_void
-from nearstream.workers.kafka.client import admin
-from tests.support.deployment import DOCUMENT_PARTITIONS, TEXTS, LocalDeployment, deployed, until
+from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 
 def _page(number: int, **fields: str) -> dict[str, str]:
@@ -105,60 +103,3 @@ async def test_a_document_that_comes_back_keeps_its_new_relations(working: Local
         assert is_void(event, removal) == earlier
     live = {(event.newer.id, event.older.id) for event in relations.values() if not is_void(event, removal)}
     assert {("c", "twin"), ("d", "twin")} <= live
-
-
-async def test_documents_and_removals_of_a_topic_that_was_made_anew_count(
-    kafka: str, redis_url: str, tmp_path: Path
-) -> None:
-    texts = {f"d{number}": TEXTS[number] for number in range(3)}
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        topic, observed = deployment.topic(DOCUMENTS), {"observed_at": "2026-03-02T08:15:00Z"}
-        documents = deployment.examples(
-            [json.dumps({"id": name, "text": text, **observed}).encode() for name, text in texts.items()]
-        )
-        removals = [ProducerRecord(topic, name.encode(), None, []) for name in texts]
-        with deployment.worker():
-            # Other documents first, so that the offsets are higher than all that come later.
-            await deployment.send([*deployment.examples(_fillers()), *documents, *removals])
-            await deployment.drained()
-            assert set(_statuses(deployment, [*texts])) == {"removed"}
-        first = {verdict.event_id: verdict for verdict in await deployment.verdicts()}
-        await _make_anew(deployment, topic, DOCUMENT_PARTITIONS + 1)
-        with deployment.worker():
-            await deployment.send(documents)
-            await deployment.drained()
-            assert set(_statuses(deployment, [*texts])) == {"live"}
-            _, removed = await _told(deployment)
-            again = [each for each in await deployment.verdicts() if each.id in texts and each.event_id not in first]
-            assert {verdict.id for verdict in again} == set(texts)
-            assert not any(is_void(verdict, removal) for verdict in again for removal in removed)
-            former = [each for each in first.values() if each.id in texts]
-            assert all(any(is_void(each, removal) for removal in removed) for each in former)
-            await deployment.send(removals)
-            await deployment.drained()
-            assert set(_statuses(deployment, [*texts])) == {"removed"}
-            _, removed = await _told(deployment)
-            assert all(any(is_void(verdict, removal) for removal in removed) for verdict in again)
-        assert await deployment.letters() == []
-
-
-def _fillers() -> list[bytes]:
-    return [json.dumps({"id": f"filler-{number}", "text": f"filler {number}"}).encode() for number in range(200)]
-
-
-async def _make_anew(deployment: LocalDeployment, topic: str, partitions: int) -> None:
-    """Delete a topic and create it again."""
-    async with admin(deployment.settings, 10.0) as client:
-        await client.delete_topics([topic])
-
-        async def is_gone() -> bool:
-            return topic not in await client.list_topics()
-
-        await until(is_gone)
-        made = NewTopic(topic, partitions, 1, topic_configs=DOCUMENTS.config(0))
-
-        async def is_made() -> bool:
-            await client.create_topics([made])
-            return topic in await client.list_topics()
-
-        await until(is_made)
