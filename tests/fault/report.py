@@ -32,7 +32,7 @@ class Report:
     wrong: dict[str, int] = field(default_factory=dict)  # counts that have to be 0, by name
     verdict: str = "not finished"
 
-    def count(self, found: Read, told: Expected, samples: Sequence[Sample], logs: Sequence[str], injected: str) -> None:
+    def count(self, found: Read, told: Expected, samples: Sequence[Sample], logs: Sequence[str]) -> None:
         """Fill in the differences between the actual and the expected outcome."""
         self.wrong = {
             **verify.disagreements(found, told),
@@ -42,7 +42,7 @@ class Report:
             "named after removal": verify.named_after_removal(found),
             "unbounded": verify.unbounded(samples),
             "stalls": verify.stalls(logs),
-            "unclean lines": verify.unclean_lines(logs, injected),
+            "unclean lines": verify.unclean_lines(logs),
             "full buckets": told.overflows,
         }
         self.documents, self.events = len(found.documents), len(verify.last_values(found.events))

@@ -54,7 +54,6 @@ class Run:
     report: Report  # the results so far
     resources: AsyncExitStack
     workers: list[Worker] = field(default_factory=list)  # all workers that were ever started
-    injected: str = ""  # the beginning of the error message that the fault should cause
     _marks: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -180,7 +179,7 @@ class Run:
         told = await expected(
             self.deployment.settings, in_order_of_time(found.documents), last_values(found.events).items()
         )
-        self.report.count(found, told, self.observer.samples, self.logs(), self.injected)
+        self.report.count(found, told, self.observer.samples, self.logs())
         keep(self.deployment.logs, found, self.observer.samples, self._marks)
         return self.report
 

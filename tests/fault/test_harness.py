@@ -6,7 +6,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,17 +29,13 @@ from tests.fault.observer import Sample
 from tests.fault.oracle import Expected, expected, in_order_of_time
 from tests.fault.proxy import Proxy, proxied
 from tests.fault.reading import Read
-from tests.fault.report import Report
-from tests.fault.runner import Run, run
+from tests.fault.runner import run
 from tests.fault.simulated import Faults, simulated
 from tests.fault.verify import disagreements, hasty_commits, last_values, named_after_removal, restated
 
 SETTINGS = load({})
 # What real workers are started for: the loop over Kafka's records, and the event loop.
-CAUGHT_BY = {
-    "ack_first": {"hasty commits"},
-    "hold_loop": {"stalls"},
-}
+CAUGHT_BY = {"ack_first": "hasty commits", "hold_loop": "stalls"}
 # What the same code in one process shows as well.
 CAUGHT_IN_ONE_PROCESS = {
     "look_up_first": "split families",
@@ -212,28 +208,15 @@ def test_a_commit_before_its_outcome_is_found(good: Case) -> None:
 
 
 @pytest.mark.long
-async def test_each_wrong_loop_is_caught(kafka: str, tmp_path: Path) -> None:
-    """Run the wrong loops at once, each with its own deployment, because they mostly wait.
-
-    The deployments are created before any load, one after the other: the broker takes a second for the topics of each.
-    A loop that is wrong may not stop by itself, so the watchdog ends it soon.
-    """
-    sent, soon = corpus(60, 3), {"stop_seconds": "3"}
-    async with AsyncExitStack() as resources:
-        runs = [
-            await resources.enter_async_context(run(name, kafka, tmp_path / name, sent, **soon)) for name in CAUGHT_BY
-        ]
-        reports = await asyncio.gather(*map(_wrong, runs))
-    found = {report.fault: {name for name, count in report.wrong.items() if count} for report in reports}
-    for name, caught in CAUGHT_BY.items():
-        assert found[name] >= caught, found
-
-
-async def _wrong(fault_run: Run) -> Report:
-    fault_run.start(fault_run.report.fault, entry="tests.fault.wrong_loops")
-    await fault_run.drained()
-    await fault_run.deployment.send(fault_run.documents)
-    return await fault_run.finish()
+@pytest.mark.parametrize(("name", "caught_by"), CAUGHT_BY.items())
+async def test_a_wrong_loop_is_caught(kafka: str, tmp_path: Path, name: str, caught_by: str) -> None:
+    """A loop that is wrong may not stop by itself, so the watchdog ends it soon."""
+    async with run(name, kafka, tmp_path, corpus(60, 3), stop_seconds="3") as fault_run:
+        fault_run.start(name, entry="tests.fault.wrong_loops")
+        await fault_run.drained()
+        await fault_run.deployment.send(fault_run.documents)
+        report = await fault_run.finish()
+    assert report.wrong[caught_by] > 0
 
 
 @contextmanager

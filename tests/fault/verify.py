@@ -41,7 +41,6 @@ MEMORY_BYTES = 512 * 1024 * 1024
 OPEN_FILES = 100
 _INCOMPLETE = ("bucket_overflow", "candidates_capped")
 _MINUTE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d")
-_TRACE = re.compile(r"^Traceback .*\n(?:\s.*\n)*(.*)", re.MULTILINE)
 
 
 def disagreements(read: Read, expected: Expected) -> dict[str, int]:
@@ -247,16 +246,11 @@ def stalls(logs: Iterable[str]) -> int:
     return sum(log.count(STALL) for log in logs)
 
 
-def unclean_lines(logs: Iterable[str], injected: str) -> int:
-    """I7: Count log lines that should not be there.
-
-    These are tracebacks, except of errors that begin like the injected one, text of documents, and lines above 100 per
-    minute.
-    """
+def unclean_lines(logs: Iterable[str]) -> int:
+    """I7: Count tracebacks, texts of documents and lines above 100 per minute in logs."""
     unclean = 0
     for log in logs:
-        unclean += log.count(MARK)
-        unclean += sum(not (injected and error.startswith(injected)) for error in _TRACE.findall(log))
+        unclean += log.count(MARK) + len(re.findall(r"^Traceback ", log, re.MULTILINE))
         minutes = Counter(found[0] for line in log.splitlines() if (found := _MINUTE.match(line)))
         unclean += sum(max(0, count - LINES_A_MINUTE) for count in minutes.values())
     return unclean
