@@ -31,7 +31,9 @@ def on_path(program: str, asked: str, at_least: tuple[int, int]) -> str | None:
 def python_environment(*requirements: str) -> Path:
     """Return the folder of a virtual environment with these packages and no others, which is made once per user."""
     key = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:12]
-    return cached(f"python-{sys.version_info.minor}-{key}", ", ".join(requirements), partial(_install, requirements))
+    return cached(
+        f"python-{sys.version_info.minor}-{key}", ", ".join(requirements), partial(make_environment, requirements)
+    )
 
 
 def packages_of(environment: Path) -> Path:
@@ -40,9 +42,10 @@ def packages_of(environment: Path) -> Path:
     return folder
 
 
-def _install(requirements: Sequence[str], folder: Path) -> None:
+def make_environment(requirements: Sequence[str], folder: Path) -> None:
+    """Make a virtual environment with these packages, what they need, and nothing else, not even pip."""
     wanted = ", ".join(requirements)
-    say(f"downloading {wanted} from PyPI, once")
+    say(f"downloading {wanted} from PyPI")
     run_to_end([sys.executable, "-m", "venv", "--without-pip", str(folder)], purpose="making a virtual environment")
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "--quiet"]
     run_to_end([*pip, "--disable-pip-version-check", *requirements], purpose=f"downloading {wanted}")

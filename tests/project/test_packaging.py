@@ -16,8 +16,9 @@ import pytest
 
 from tests.devstack.parts import list_parts, tools
 from tests.devstack.server import run_to_end
+from tests.devstack.wheels import make_environment
 from tests.support.deployment import LINES, deployed
-from tests.support.distributions import README_EXAMPLE, ROOT, build, copy_sources, install_bare, make_once, run
+from tests.support.distributions import README_EXAMPLE, ROOT, build, copy_sources, run
 
 pytestmark = [pytest.mark.foreign, pytest.mark.timeout(1800)]  # all dependencies are installed first
 
@@ -76,32 +77,28 @@ compiled.build_wheel(sys.argv[1])
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the source distribution."""
-
-    def make(folder: Path) -> Path:
-        sources = copy_sources(folder / "sources")
-        # An editable installation leaves the compiled part there, but a source distribution must not contain it.
-        (sources / "src" / LIBRARY).write_bytes(b"")
-        return build("build_sdist", sources, folder / "made")
-
-    return make_once(tmp_path_factory, "sdist", make)
+    folder = tmp_path_factory.mktemp("sdist")
+    sources = copy_sources(folder / "sources")
+    # An editable installation leaves the compiled part there, but a source distribution must not contain it.
+    (sources / "src" / LIBRARY).write_bytes(b"")
+    return build("build_sdist", sources, folder / "made")
 
 
 @pytest.fixture(scope="session")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the wheel that is built from the source distribution."""
-
-    def make(folder: Path) -> Path:
-        shutil.unpack_archive(sdist, folder / "unpacked")
-        (sources,) = (folder / "unpacked").iterdir()
-        return build("build_wheel", sources, folder / "made", CFLAGS=WARNINGS)
-
-    return make_once(tmp_path_factory, "wheel", make)
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.unpack_archive(sdist, folder / "unpacked")
+    (sources,) = (folder / "unpacked").iterdir()
+    return build("build_wheel", sources, folder / "made", CFLAGS=WARNINGS)
 
 
 @pytest.fixture(scope="session")
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the `bin` folder of a new virtual environment with the wheel and its dependencies alone."""
-    return make_once(tmp_path_factory, "bare", lambda folder: install_bare(wheel, folder))
+    folder = tmp_path_factory.mktemp("bare")
+    make_environment([str(wheel)], folder)
+    return folder / "bin"
 
 
 def test_the_distributions_have_every_module_and_its_data_and_the_source_nothing_compiled(

@@ -1,26 +1,19 @@
-"""Build and install the distributions of the project without network."""
+"""Build the distributions of the project without network."""
 
-import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
-import venv
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.devstack.server import StackUnavailableError
-
 ROOT = Path(__file__).resolve().parents[2]
 README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
 _SOURCES = ("pyproject.toml", "MANIFEST.in", "build_backend", "README.md", "LICENSE", "src", "examples")
 _SETUPTOOLS_MIN = 77
-INSTALL_SECONDS = 400
-_PIP = ("--quiet", "--no-compile", "--disable-pip-version-check")
 _HOOK = "import sys; sys.path.insert(0, 'build_backend'); import compiled; getattr(compiled, sys.argv[1])(sys.argv[2])"
 
 
@@ -41,23 +34,6 @@ def run(command: list[str], folder: Path, exit_code: int = 0, within_seconds: fl
     )
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done.stdout
-
-
-def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
-    """Make something in an empty folder once per session, whatever the number of test processes.
-
-    The first process makes it, and the others wait for it.
-    """
-    base = factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    result, folder = shared / f"{name}.made", shared / name
-    with (shared / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not result.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # left by a process that failed
-            folder.mkdir()
-            result.write_text(str(make(folder)))
-    return Path(result.read_text())
 
 
 def copy_sources(folder: Path) -> Path:
@@ -87,21 +63,3 @@ def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
     run([sys.executable, "-c", _HOOK, hook, str(target)], sources, **variables)
     (distribution,) = target.iterdir()
     return distribution
-
-
-def install_bare(wheel: Path, folder: Path) -> Path:
-    """Install a wheel and its dependencies in a new virtual environment and return the environment's `bin` folder.
-
-    Nothing else is in it, not even pip and setuptools.
-
-    Raises:
-        StackUnavailableError: pip cannot install them, such as without a network.
-    """
-    pytest.importorskip("pip", reason="an installation needs pip")
-    venv.create(folder, symlinks=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", *_PIP]
-    try:
-        run([*pip, str(wheel)], folder, within_seconds=INSTALL_SECONDS)
-    except AssertionError as error:
-        raise StackUnavailableError(f"no bare environment: {error}") from None
-    return folder / "bin"
