@@ -159,14 +159,20 @@ async def taking(consumer: BatchConsumer) -> AsyncIterator[asyncio.Future[list[C
         await asyncio.wait([taken])
 
 
-async def test_what_a_rebalance_overtakes_is_not_given_out(consumer: BatchConsumer) -> None:
+@pytest.mark.parametrize("is_over", [False, True], ids=["a rebalance goes on", "it is over"])
+async def test_what_a_rebalance_overtakes_is_not_given_out(is_over: bool, consumer: BatchConsumer) -> None:
     """The record was fetched for the earlier assignment and will be read again."""
-    thread(consumer).at_fetch = [consumer.stop_flow]
+
+    def next_generation() -> None:
+        asyncio.get_running_loop().call_soon(setattr, consumer.app, "consumer_generation_id", GENERATION + 1)
+
+    thread(consumer).at_fetch = [next_generation if is_over else consumer.stop_flow]
     thread(consumer).answers = [[fetched(7)], [fetched(5)]]
     async with taking(consumer) as taken:
-        await turns()
-        assert not taken.done()
-        consumer.resume_flow()
+        if not is_over:
+            await turns()
+            assert not taken.done()
+            consumer.resume_flow()
         assert [record.offset for record in await taken] == [5]
 
 
@@ -183,16 +189,6 @@ async def test_a_fetch_that_outlasts_a_rebalance_passes_over_nothing(consumer: B
         await turns()
         assert not taken.done()
         assert thread(consumer).sought == [(TopicPartition("in", 0), 0), (TopicPartition("in", 1), 5)]
-
-
-async def test_what_was_fetched_for_another_generation_is_not_given_out(consumer: BatchConsumer) -> None:
-    def overtaken() -> None:
-        asyncio.get_running_loop().call_soon(setattr, consumer.app, "consumer_generation_id", GENERATION + 1)
-
-    thread(consumer).at_fetch = [overtaken]
-    thread(consumer).answers = [[fetched(7)], [fetched(5)]]
-    async with taking(consumer) as taken:
-        assert [record.offset for record in await taken] == [5]
 
 
 async def test_a_rebalance_waits_for_the_commit_under_way(consumer: BatchConsumer) -> None:
