@@ -3,18 +3,17 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS
 from tests.devstack.prometheus import alertmanager_server, prometheus_server
 from tests.devstack.server import free_ports, running
+from tests.support.answering import answering
 from tests.support.dashboards import RULES, expressions
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
@@ -46,25 +45,6 @@ def documents(deployment: LocalDeployment) -> list[ProducerRecord]:
     return [*deployment.examples([*LINES[:40], *map(str.encode, copies)]), *broken]
 
 
-@asynccontextmanager
-async def served(file: Path) -> AsyncIterator[str]:
-    """Serve a file of metrics, as the node exporter does, and yield its `host:port`."""
-
-    async def metrics(_: web.Request) -> web.FileResponse:
-        return web.FileResponse(file, headers={"Content-Type": "text/plain; version=0.0.4"})
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0]
-        yield f"{host}:{port}"
-    finally:
-        await runner.cleanup()
-
-
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as opened:
@@ -77,17 +57,22 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
     (tmp_path / "alerts.toml").write_text(STORM)
     audited = tmp_path / "audit.prom"
     places = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    async with (
-        served(audited) as exporter,
-        deployed(kafka, redis_url, tmp_path, alerts=str(tmp_path / "alerts.toml"), status_token=TOKEN) as deployment,
-    ):
+
+    def export(*_: object) -> tuple[int, bytes]:
+        """Answer as the node exporter does."""
+        return (200, audited.read_bytes()) if audited.exists() else (404, b"")
+
+    given = {"alerts": str(tmp_path / "alerts.toml"), "status_token": TOKEN}
+    async with deployed(kafka, redis_url, tmp_path, **given) as deployment:
         alertmanager = alertmanager_server(tmp_path / "alertmanager")
-        prometheus = prometheus_server(tmp_path / "prometheus", [*places, exporter], TOKEN, alertmanager.address)
         with (
+            answering(export, "text/plain; version=0.0.4") as port,
             deployment.worker("all", NEARSTREAM_STATUS=places[0]),
             deployment.worker("alert", NEARSTREAM_STATUS=places[1]),
             running(alertmanager),
-            running(prometheus),
+            running(
+                prometheus_server(tmp_path / "prometheus", [*places, f"127.0.0.1:{port}"], TOKEN, alertmanager.address)
+            ) as prometheus,
         ):
             await deployment.send(documents(deployment))
 
