@@ -77,7 +77,7 @@ async def _sign_seconds(given: Sequence[tuple[bytes | None, Headers]]) -> float:
     return min(found)
 
 
-async def test_f03_f15_f21_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:
+async def test_f21_f03_f15_the_whole_input_again_adds_no_event(stage: Stage, seed: int) -> None:
     """One record of twenty is bad, and each worker is stopped and replaced while the input is sent.
 
     Then the group is reset and reads all records again, then copies of them in another order. Documents with several
