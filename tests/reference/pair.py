@@ -101,10 +101,7 @@ class SignaturePair:
         return max(_GATE_SYMBOLS, ceil(_GATE_SHARE * min(self.shorter_side.symbols, self.longer_side.symbols)))
 
     def in_characters(self, *distances: float) -> list[float]:
-        """Convert distances from bytes to characters.
-
-        The difference of the lengths in characters is known. The rest is as wide as characters are in these texts.
-        """
+        """Convert distances from bytes to characters, beyond the known difference of the lengths by their width."""
         shorter, longer = self.shorter, self.longer
         width = (shorter.characters + longer.characters) / (shorter.n_bytes + longer.n_bytes)
         known, least = abs(longer.characters - shorter.characters), longer.n_bytes - shorter.n_bytes

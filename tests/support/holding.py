@@ -3,24 +3,12 @@
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 _SWITCH_SECONDS = 0.0005
 _LOOK_SECONDS = 0.002  # to look more often takes as much time as some of the work
 _TRIES = 6
 _USUAL_SECONDS = 0.015  # that the loop of `slowness` takes on the machines whose figures bounds are made from
-
-
-@contextmanager
-def quick_switches() -> Iterator[None]:
-    """Let threads take turns as often as `nearstream serve` does."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 def longest_hold(work: Callable[[], object], enough_seconds: float) -> float:
@@ -61,8 +49,9 @@ def _longest_hold(work: Callable[[], object]) -> float:
             ended.set()
             done.wait()
 
-    thread = threading.Thread(target=run, daemon=True)
-    with quick_switches():
+    thread, before = threading.Thread(target=run, daemon=True), sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)  # as `nearstream serve` does
+    try:
         thread.start()
         clock = time.pthread_getcpuclockid(thread.ident or 0)
         last, longest, is_ended = time.clock_gettime(clock), 0.0, False
@@ -73,4 +62,6 @@ def _longest_hold(work: Callable[[], object]) -> float:
             longest, last = max(longest, now - last), now
         done.set()
         thread.join()
+    finally:
+        sys.setswitchinterval(before)
     return longest
