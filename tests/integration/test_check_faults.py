@@ -141,14 +141,15 @@ def _serve(redis_url: str, **settings: str) -> subprocess.Popen[bytes]:
 
 async def test_a_start_that_does_not_fit_is_refused(redis: LocalServer) -> None:
     url = f"redis://{redis.address}/0"
+    cases = (
+        ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
+        ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
+        ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
+        ({"hash_key": "k" * 32}, 78, b"scheme"),
+    )
     async with served(url, namespace="served"):
-        for settings, code, named in (
-            ({"api": "0.0.0.0:0"}, 78, b"NEARSTREAM_API_TOKEN"),
-            ({"api": "203.0.113.9:80", "api_token": "t" * 20}, 78, b"NEARSTREAM_API: cannot listen"),
-            ({"redis": "redis://127.0.0.1:1/0"}, 69, b"Redis does not answer"),
-            ({"hash_key": "k" * 32}, 78, b"scheme"),
-        ):
-            process = _serve(url, **settings)
+        processes = [_serve(url, **settings) for settings, _, _ in cases]
+        for process, (_, code, named) in zip(processes, cases, strict=True):
             _, log = await asyncio.to_thread(process.communicate, timeout=60)
             assert (process.returncode, named in log) == (code, True), log
 
