@@ -92,7 +92,7 @@ def test_c_agrees_on_any_text(text: str, label: str) -> None:
     assert found == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.lists(st.one_of(any_text, st.just("word " * 4)), max_size=12).map(" ".join))
 def test_c_agrees_on_texts_of_which_stretches_need_nfkc(text: str) -> None:
     expected, found = both(text)
@@ -110,7 +110,7 @@ def test_c_agrees_on_hostile_texts(name: str) -> None:
 def test_c_agrees_on_every_length_to_200(label: str) -> None:
     bases = ("the 7 ducks swam ", "v", "語の文、", "a b c ", "é ", "x\u0301", "ab\u00a0語 ")
     for base in bases:
-        for size in (*range(66), *range(66, 201, 9)):
+        for size in (*range(34), *range(34, 201, 9)):
             expected, found = both((base * 200)[size % 7 : size % 7 + size], label)
             assert found == expected
 

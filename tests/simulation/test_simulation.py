@@ -16,7 +16,7 @@ def _broken(plan: Plan, schedules: int) -> dict[int, set[str]]:
 @pytest.mark.parametrize(
     ("plan", "schedules"),
     [
-        pytest.param(Plan(), 900, id="crashes, zombies, updates, removals, expiry"),
+        pytest.param(Plan(), 600, id="crashes, zombies, updates, removals, expiry"),
         pytest.param(Plan(chain=True), 450, id="copies that are not transitive"),
         pytest.param(Plan(impatient=True), 300, id="nobody waits"),
         pytest.param(Plan(resigns=True), 300, id="documents that were signed twice"),
