@@ -52,13 +52,7 @@ VALUES = {
 
 def test_the_topic_table_matches_the_contract() -> None:
     assert [(each.name, each.cleanup, each.retention_seconds, each.partitions) for each in ALL] == TABLE
-
-
-def test_every_event_topic_says_what_it_carries() -> None:
     assert {topic.name: set(topic.values) for topic in EVENT_TOPICS} == VALUES
-
-
-def test_size_limits_follow_the_contract() -> None:
     assert DOCUMENTS.max_message_bytes == 4 * MIB
     assert DEAD_LETTERS.max_message_bytes == 4 * MIB + 128 * 1024
     assert SIGNATURES.max_message_bytes >= SIGNATURE_MAX_BYTES
