@@ -54,7 +54,7 @@ def join_relatives() -> None:
         choice = choose(case, views, families)
         known = [views[number].decision for number in case.compared if number in views]
         founders = [lane.founder_of(decision) for decision in known if decision]
-        return Choice(founders[0]) if founders and choice == Choice(0) else choice
+        return (founders[0], ()) if founders and choice == (0, ()) else choice
 
     replace_part(lane, "choose", joining)
 

@@ -80,8 +80,8 @@ class TwinsAreFree(Lane):
 
     @staticmethod
     def _choose(case: Case, known: Known) -> Choice:
-        choice = Lane._choose(case, known)
-        return Choice(choice.founder) if choice.founder else choice
+        founder, waits_for = Lane._choose(case, known)
+        return founder, () if founder else waits_for
 
 
 class JoinsComeFirst(Lane):

@@ -121,21 +121,18 @@ def _living(verdict: DocumentVerdict, ref: DocumentRef, known: Known, *, is_twin
             yield Candidate(ref, is_twin, ref.version)
 
 
-class UrlForm(NamedTuple):
-    """How good a URL is as the name of a page, the best first."""
+def form_of(url: str) -> tuple[bool, bool, int]:
+    """Return how good a URL is as the name of a page, as a sort key, the best first. A text that is no URL is a path.
 
-    has_visit: bool  # it has a session id, or a parameter of tracking
-    is_variant: bool  # it is the print, AMP or mobile form of a page
-    characters: int  # length of its path with the query
-
-
-def form_of(url: str) -> UrlForm:
-    """Return the form of a URL. A text that is no URL is a path."""
+    Returns:
+        Whether the URL has a session id or a parameter of tracking, whether it is the print, AMP or mobile form of a
+        page, and the length of its path with the query.
+    """
     try:
         parts = urlsplit(url[:4096])
         query = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=64)
     except ValueError:
-        return UrlForm(True, False, len(url))
+        return True, False, len(url)
     has_visit = bool(_SESSION_IN_PATH.search(parts.path)) or any(_is_visit(*field) for field in query)
     labels = (parts.hostname or "").split(".")
     segments = [segment.lower() for segment in parts.path.split("/")]
@@ -144,10 +141,10 @@ def form_of(url: str) -> UrlForm:
         or any(_FORM_OF_PATH.fullmatch(segment) for segment in segments)
         or any(_is_form(name.lower(), value.lower()) for name, value in query)
     )
-    return UrlForm(has_visit, is_variant, len(parts.path.rstrip("/")) + len(parts.query))
+    return has_visit, is_variant, len(parts.path.rstrip("/")) + len(parts.query)
 
 
-def rank(ref: DocumentRef, declared: Collection[str]) -> tuple[bool, UrlForm, float, int, str]:
+def rank(ref: DocumentRef, declared: Collection[str]) -> tuple[bool, tuple[bool, bool, int], float, int, str]:
     """Return the sort key of pages with one content, the canonical one first.
 
     The lineages are those that pages with this content declare as canonical.

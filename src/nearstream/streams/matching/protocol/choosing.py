@@ -1,20 +1,14 @@
 """Which family a document joins, and which undecided copies stand in the way of that."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from nearstream.streams.matching.protocol.case import Case, Compared
 from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.messages import FamilyView, View
 
-
-@dataclass(frozen=True)
-class Choice:
-    """The family to join."""
-
-    founder: int  # Who founded it. 0: the document founds one.
-    # Undecided copies that have to know of the document, or be decided, before it goes on.
-    waits_for: tuple[int, ...] = ()
+Choice = tuple[int, tuple[int, ...]]
+"""The founder of the family to join, 0 if the document founds one. Then undecided copies that have to know of the
+document, or be decided, before the document goes on."""
 
 
 def choose(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> Choice:
@@ -27,16 +21,16 @@ def choose(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyV
     """
     followers = any(_founder(each.number, views) == case.number for each in case.copies)
     if case.registered.is_founder or followers:
-        return Choice(case.number)
+        return case.number, ()
     if case.counted_in:
-        return Choice(min(case.counted_in))
+        return min(case.counted_in), ()
     eligible = [each for each in case.copies if _is_eligible(case, each, views, families)]
     undecided = [each for each in case.copies if is_undecided(each.number, views)]
     best = min(eligible, key=lambda each: _preference(case, each, views, families), default=None)
     if best is None:
-        return Choice(0, tuple(each.number for each in undecided))
+        return 0, tuple(each.number for each in undecided)
     twins = () if best.is_exact else tuple(each.number for each in undecided if each.is_exact)
-    return Choice(_founder(best.number, views), twins)
+    return _founder(best.number, views), twins
 
 
 def _preference(

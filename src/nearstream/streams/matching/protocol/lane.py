@@ -97,18 +97,16 @@ class Lane:
             sleeping: list[tuple[Case, tuple[int, ...]]] = []
             put_off = set[int]()  # families of documents that wait
             for case in waiting.values():
-                choice = self._choose(case, known)
-                known.expected[case.number] = choice.founder or min(
-                    map(known.family_of, choice.waits_for), default=case.number
-                )
-                others = tuple(number for number in choice.waits_for if not case.has_noted(number))
+                founder, waits_for = self._choose(case, known)
+                known.expected[case.number] = founder or min(map(known.family_of, waits_for), default=case.number)
+                others = tuple(number for number in waits_for if not case.has_noted(number))
                 before = [number for number in (*others, *case.relied) if number in waiting and number < case.number]
                 if before or known.expected[case.number] in put_off:
                     put_off.add(known.expected[case.number])
                     continue
                 others = tuple(n for n in others if n not in waiting or not self._will_wait(waiting[n], case.number))
                 if not others:
-                    ready.append((case, choice.founder))
+                    ready.append((case, founder))
                 elif all(number in waiting for number in others) or case.patience < 0:
                     noting.append((case, others))
                 else:
