@@ -1,22 +1,20 @@
 """The rules of Prometheus, the configuration of Alertmanager and the dashboard of Grafana."""
 
-import json
 import re
 import subprocess
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from prometheus_client import REGISTRY
 
 from nearstream.streams.matching.judge import MatchCounts
+from nearstream.workers.config import alert_rules
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics, recall_metrics
 from tests.devstack.prometheus import DEPLOY, amtool, promtool
-from tests.support.dashboards import DASHBOARD, GRAFANA, RULES, expressions
+from tests.support.dashboards import RULES, expressions
 
 ROOT = DEPLOY.parents[1]
 PAGE = (ROOT / "docs/dashboards.md").read_text()
@@ -71,27 +69,7 @@ def test_dashboards_use_declared_metrics_only() -> None:
     assert recorded <= used
 
 
-def test_the_dashboard_names_the_provisioned_data_source() -> None:
-    provisioned = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())
-    (source,) = provisioned["datasources"]
-    named = re.findall(r'"uid": "([\w-]+)"', json.dumps(DASHBOARD["panels"] + DASHBOARD["annotations"]["list"]))
-    assert set(named) == {source["uid"]}
-
-
-def test_panels_have_a_meaning_and_do_not_overlap() -> None:
-    panels = DASHBOARD["panels"]
-    assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels)
-    assert all(panel["description"] for panel in panels)
-    for one, other in combinations([panel["gridPos"] for panel in panels], 2):
-        assert not overlap(one, other), (one, other)
-    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
-
-
-def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[at] < other[at] + other[by] and other[at] < one[at] + one[by] for at, by in (("x", "w"), ("y", "h")))
-
-
-def test_the_folder_of_the_dashboards_is_the_one_that_is_mounted() -> None:
-    provider = yaml.safe_load((GRAFANA / "provisioning/dashboards/nearstream.yml").read_text())
-    path = Path(provider["providers"][0]["options"]["path"])
-    assert f"./deploy/grafana/dashboards:{path}:ro" in (ROOT / "docker-compose.yml").read_text()
+def test_the_rules_that_the_page_shows_are_the_default_ones(tmp_path: Path) -> None:
+    (shown, _) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "alerts.toml").write_text(shown)
+    assert set(alert_rules.load_alerts(str(tmp_path / "alerts.toml")).rules) == set(alert_rules.DEFAULT_RULES)

@@ -1,10 +1,7 @@
 """The decisions of the local stack before it starts a server."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.devstack.kafka import KafkaPorts, server_properties
 from tests.devstack.server import StackUnavailableError, free_ports
 from tests.devstack.stack import started_stack
 
@@ -19,11 +16,6 @@ def test_processes_of_a_parallel_run_have_ports_of_their_own(processes: int, mon
     *parts, replacement = parts  # xdist numbers on where it replaces a process that has crashed
     assert len(set().union(*parts)) == 300 * processes
     assert all(replacement.isdisjoint(part) for part in parts[1:])
-
-
-def test_every_listener_is_on_loopback() -> None:
-    properties = server_properties(KafkaPorts(client=1, fault=2, controller=3, advertised_fault=4), Path("/d"))
-    assert "listeners=PLAINTEXT://127.0.0.1:1,FAULT://127.0.0.1:2,CONTROLLER://127.0.0.1:3" in properties.splitlines()
 
 
 def test_an_address_where_nothing_listens_is_refused_by_the_name_of_its_variable(

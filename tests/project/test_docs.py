@@ -117,18 +117,6 @@ def test_every_page_is_in_the_index_and_in_the_menu_of_the_site() -> None:
     assert sorted(listed) == sorted(str(page.relative_to(docs)) for page in docs.rglob("*.md"))
 
 
-def test_the_design_shows_every_wing_and_no_other() -> None:
-    page = (ROOT / "docs/design.md").read_text()
-    picture = set(re.findall(r'class="name"[^>]*>(\w+)<', (ROOT / "docs/house.svg").read_text()))
-    for floor in ("workers", "streams", "schemas"):
-        section = page.partition(f"### Wings of `{floor}/`")[2].partition("\n#")[0]
-        named = " ".join(line.partition(": ")[0] for line in section.splitlines() if line.startswith("- `"))
-        found = {path.stem for path in (ROOT / floor).iterdir() if path.suffix == ".py" or _is_wing(path)}
-        wings = {name for name in found if not name.startswith("_")}
-        assert set(re.findall(r"`(\w+)`", named)) == wings
-        assert wings <= picture
-
-
 def _anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
@@ -145,7 +133,3 @@ def _commands(text: str) -> Iterator[tuple[str, set[str]]]:
         )
         if command:
             yield command[1], set(re.findall(r"--[a-z-]+", line[command.end() :].partition("#")[0]))
-
-
-def _is_wing(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith("__") and any(path.glob("*.*"))
