@@ -18,8 +18,6 @@ from nearstream.workers.cli.servers import ROLES
 from nearstream.workers.config.settings import PREFIX, Settings, load
 from tests.devstack.chart_tools import rendered, run_helm, unfit
 from tests.devstack.debian import unpacked
-from tests.devstack.kafka import KAFKA_VERSION, POM
-from tests.devstack.redis import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -47,12 +45,10 @@ def test_what_stops_a_worker_waits_for_longer_than_its_stop_takes() -> None:
     assert int(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > Settings().stop_seconds
 
 
-def test_versions_are_those_of_the_package_and_of_the_servers_that_are_tested() -> None:
+def test_versions_are_those_of_the_package_and_no_image_is_the_latest() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     images = re.findall(r"nearstream:(\d\S*)", (ROOT / "docs/kubernetes.md").read_text())
     assert {chart["version"], chart["appVersion"], *images} == {VERSION}
-    assert SERVICES["kafka"]["image"] == f"apache/kafka:{KAFKA_VERSION}"
-    assert f"<kafka.version>{KAFKA_VERSION}</kafka.version>" in POM.read_text(encoding="utf-8")
     used = {service["image"] for service in SERVICES.values() if "build" not in service}
     used |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
     assert all(re.fullmatch(r"[a-z/]+:v?\d[\w.-]*(@sha256:[0-9a-f]{64})?", image) for image in used)
@@ -63,21 +59,12 @@ def test_ports_are_open_on_loopback_only_where_programs_outside_look_for_them() 
     assert len(published) == len(set(published)) == 6
     assert all(port.startswith("127.0.0.1:") for port in published)
     assert not [name for name, service in SERVICES.items() if "network_mode" in service]
-    inside, kafka = COMPOSE["x-nearstream"]["environment"]["NEARSTREAM_KAFKA"], SERVICES["kafka"]
-    told = f"INSIDE://{inside},OUTSIDE://127.0.0.1:${{KAFKA_PORT:-9092}}"
-    assert kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"] == told
-    assert kafka["ports"] == ["127.0.0.1:${KAFKA_PORT:-9092}:9092"]
-    assert SERVICES["valkey"]["ports"] == ["127.0.0.1:${REDIS_PORT:-6379}:6379"]
-    assert (Settings().kafka, Settings().redis) == ("127.0.0.1:9092", "redis://127.0.0.1:6379/0")
 
 
-def test_the_index_server_never_evicts_and_is_set_as_the_one_of_the_tests() -> None:
+def test_the_index_server_never_evicts_and_keeps_what_it_has() -> None:
     words = SERVICES["valkey"]["command"]
-    settings, tested = dict(zip(words[1::2], words[2::2], strict=True)), command_line("", 0, Path())
-    assert settings["--maxmemory-policy"] == "noeviction"
-    assert settings["--appendfsync"] == "everysec"
-    same = ("--save", "--appendonly", "--maxmemory-policy", "--hash-max-listpack-value")
-    assert {name: settings[name] for name in same} == {name: tested[tested.index(name) + 1] for name in same}
+    settings = dict(zip(words[1::2], words[2::2], strict=True))
+    assert settings.items() >= {"--maxmemory-policy": "noeviction", "--appendonly": "yes"}.items()
 
 
 def test_every_service_is_bounded_and_ours_cannot_write_or_gain_rights() -> None:
@@ -127,16 +114,6 @@ def test_s23_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() ->
     last = DOCKERFILE.rpartition("\nFROM ")[2]
     assert last.rstrip().endswith('USER 10001:10001\nENTRYPOINT ["nearstream"]')
     assert not re.search(r"apt-get|pip install|pip wheel|gcc", last)
-
-
-def test_the_image_is_built_from_what_the_wheel_is_made_of() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    links = [path.name for path in (ROOT / "src/nearstream").iterdir() if path.is_symlink()]
-    made_of = {"pyproject.toml", project["readme"], *project["license-files"], *links}
-    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    first, *rules = [line for line in lines if not line.startswith("#")]
-    assert first == "*"
-    assert {rule[1:] for rule in rules if rule.startswith("!")} == made_of | {"deploy/requirements.lock", "src"}
 
 
 @pytest.mark.foreign
@@ -208,11 +185,3 @@ def test_a_unit_starts_a_command_that_there_is_and_its_settings_can_be_loaded() 
         lines = (ROOT / "deploy" / path).read_text().splitlines()
         given = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
         assert load(given | {"NEARSTREAM_HASH_KEY": "k" * 32}).profile == profile
-
-
-def test_the_page_about_mail_starts_units_that_there_are_and_only_the_filter_has_no_key() -> None:
-    (names,) = re.findall(r"^systemctl enable --now (.*)$", (ROOT / "docs/mail.md").read_text(), re.MULTILINE)
-    units = {name: re.sub(r"@.*", "@", name) for name in names.split()}
-    texts = {name: (ROOT / f"deploy/systemd/{unit}.service").read_text() for name, unit in units.items()}
-    without_key = [name for name, text in texts.items() if "NEARSTREAM_HASH_KEY_FILE=%d/hash-key" not in text]
-    assert without_key == ["nearstream-milter"]

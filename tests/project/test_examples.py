@@ -3,10 +3,9 @@
 import importlib
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from runpy import run_path
@@ -21,7 +20,6 @@ from tests.devstack.wheels import packages_of, python_environment
 from tests.support.made_up import words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-LEAST = {"exact_duplicate": 6, "near_duplicate": 12, "containment": 12, "version": 12, "rearranged": 3, "unrelated": 30}
 PACKAGES = ("langchain-core>=1,<2", "llama-index-core>=0.14,<0.15")
 DIMENSIONS = 64
 
@@ -38,17 +36,6 @@ def observed_at(document: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(document["observed_at"])
 
 
-def test_every_document_has_a_text_and_a_time_and_they_arrive_in_another_order() -> None:
-    assert len(DOCUMENTS) == len(lines("documents.jsonl")) >= 150
-    for document in DOCUMENTS.values():
-        assert document["text"].strip(), document["id"]
-        assert observed_at(document).tzinfo is not None, document["id"]
-        if document["source"] == "peps" and document["labels"]["kind"] == "revision":
-            assert "the public domain" in " ".join(document["text"].lower().split()), document["id"]
-    times = list(map(observed_at, DOCUMENTS.values()))
-    assert sum(later < earlier for earlier, later in pairwise(times)) > len(times) / 4
-
-
 def test_every_relation_says_why_of_two_documents_the_newer_first_and_which_one_lies_inside() -> None:
     assert len({frozenset((each["newer"], each["older"])) for each in RELATIONS}) == len(RELATIONS)
     for relation in RELATIONS:
@@ -59,9 +46,6 @@ def test_every_relation_says_why_of_two_documents_the_newer_first_and_which_one_
         assert ("inner" in relation) == (relation["relation"] == "containment"), relation
         inner = {"newer": (newer, older), "older": (older, newer)}.get(relation.get("inner", ""))
         assert inner is None or len(inner[0]["text"]) < len(inner[1]["text"]), relation
-    found = Counter(each["relation"] for each in RELATIONS)
-    assert found.keys() <= LEAST.keys() | {"overlap"}
-    assert all(found[relation] >= at_least for relation, at_least in LEAST.items())
 
 
 def test_documents_of_one_url_are_all_related_also_where_nothing_changed() -> None:

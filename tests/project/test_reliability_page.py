@@ -1,27 +1,26 @@
-"""Every fault and every bad input has a test with its id in the name."""
+"""Every fault, bad input and attack has a test with its id in the name, to which its line of the page leads."""
 
-from dataclasses import asdict
+import re
+from pathlib import Path
 
-from tests.fault.report import Report
-from tests.support.reliability import PAGE, holding_tests, listed, page
+ROOT = Path(__file__).parents[2]
+LINES = re.findall(
+    r"^- (?:\[([FS]\d\d)\]\(\.\./(\S+)\)|([FS]\d\d) .*: (F\d\d)$)",
+    (ROOT / "docs/reliability.md").read_text(),
+    re.MULTILINE,
+)
 
 
-def test_the_page_is_what_the_tests_say() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.support.reliability`"
+def ids_of(path: Path) -> set[str]:
+    """Return the ids that the tests of a file carry in their names."""
+    found = re.findall(r"^(?:async )?def test_((?:[fbs]\d\d_)+)", path.read_text(), re.MULTILINE)
+    return {one for ids in found for one in ids.upper().split("_") if one}
 
 
 def test_every_listed_id_has_a_test_or_names_the_fault_that_has_and_every_test_is_listed() -> None:
-    known, held = listed(), holding_tests()
-    assert [what[-5:] for one, what in known.items() if one not in held] == [": F19", ": F18"]
-    assert held.keys() - known.keys() == {f"B{number:02}" for number in range(1, 66)}
-    assert len(known) >= 66
-
-
-def test_a_result_takes_the_place_of_an_earlier_one_of_its_test() -> None:
-    run = asdict(Report("F99", documents=2000, restated_share=0.02, peak_memory_mb=99, throughput_share=0.4))
-    first = {"test": "test_f99_a_fault[hard]", "outcome": "skipped (no right)", "report": None}
-    again = first | {"outcome": "failed", "report": run | {"verdict": "1 missing"}}
-    assert "| F99 hard (skipped (no right)) |  |  |  |\n" in page([first])
-    assert "skipped (no right)" not in page([first, again])
-    assert "| F99 hard (failed, 1 missing, 0.40 of the throughput) | 2,000 | 2.0% |  |\n" in page([first, again])
-    assert "F99" not in page([first, first | {"outcome": "passed"}])
+    linked = {one: path for one, path, _, _ in LINES if one}
+    assert len(linked) > 60
+    assert [one for one, path in linked.items() if one not in ids_of(ROOT / path)] == []
+    assert [one for *_, one, other in LINES if one and other not in linked] == []
+    held = set[str]().union(*map(ids_of, (ROOT / "tests").rglob("test_*.py")))
+    assert held == linked.keys() | {f"B{number:02}" for number in range(1, 66)}
