@@ -20,9 +20,7 @@ SCAN = [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"]
     ("arguments", "given"),
     [
         ("nearstream settings --json", b""),
-        ("nearstream compare README.md LICENSE", b""),
         ("nearstream scan - --all --quiet", DOCUMENT + b"\n{"),
-        ("nearstream scan", b""),
     ],
 )
 def test_output_errors_and_exit_code_are_those_of_a_start(arguments: str, given: bytes) -> None:
@@ -88,7 +86,7 @@ def test_it_ends_with_the_process_that_started_it() -> None:
         time.sleep(0.05)
 
 
-def test_what_is_read_at_a_start_needs_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_at_a_start_needs_one() -> None:
     def is_forked(command: list[str], **changed: str) -> bool:
         with started(command, os.environ | changed, subprocess.DEVNULL, subprocess.DEVNULL) as process:
             assert process.wait(60) == 0
@@ -98,17 +96,6 @@ def test_what_is_read_at_a_start_needs_one(tmp_path: Path, monkeypatch: pytest.M
     assert is_forked(SCAN, NEARSTREAM_INDEX_SLOTS="20")
     assert not is_forked(SCAN, LD_BIND_NOW="1")
     assert not is_forked([sys.executable, "-m", "json.tool", "--help"])
-
-
-def test_it_runs_in_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one two three four five six seven eight")
-    command = [sys.executable, "-m", "nearstream", "compare", "a.txt", "a.txt"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
-    with started(command, os.environ, subprocess.DEVNULL, subprocess.PIPE, folder=tmp_path) as forked:
-        output, _ = forked.communicate(timeout=60)
-    assert type(forked) is not subprocess.Popen
-    assert (forked.returncode, output) == (done.returncode, done.stdout)
-    assert b"a.txt" in output
 
 
 WAITING = """\
@@ -121,12 +108,11 @@ until grep -q 'waiting for Kafka' log; do sleep 0.05; done
     ("script", "told"),
     [
         ("nearstream settings --json | grep -c NEARSTREAM_KAFKA_USERNAME", "1"),
-        ("nearstream nothing 2> log || echo $?", "2"),
         ("printf 'one two' > a.txt; nearstream compare a.txt - < a.txt > log; cd ..; echo $?", "0"),
         (f"{WAITING}kill $!; wait $!; echo $?; tail -n 1 log | grep -o 'stopped by SIGTERM'", "0\nstopped by SIGTERM"),
         (f'{WAITING}ps -e -o pgid= -o args= | grep -c "^ *$$ .*[f]ork_server"', "1"),
     ],
-    ids=["pipe", "exit code", "folder", "signal", "group"],
+    ids=["pipe", "folder", "signal", "group"],
 )
 def test_a_shell_runs_it_in_its_own_group(script: str, told: str, tmp_path: Path) -> None:
     away = {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_STATUS": "off"}

@@ -15,7 +15,7 @@ from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import WorkerMetrics, count_matched, count_verdict, timed
+from nearstream.workers.monitoring.metrics import WorkerMetrics, count_matched, count_verdict
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 
@@ -44,14 +44,6 @@ def test_verdicts_count_by_kind_and_joining_by_the_size_of_the_family(status: St
     count_verdict(third, status)
     grown = [_value(name, **labels) - was for (name, labels), was in zip(names, before, strict=True)]
     assert grown == [1, 0, joins]
-
-
-def test_a_stage_that_fails_is_not_timed() -> None:
-    with timed("timed"):
-        pass
-    with pytest.raises(ZeroDivisionError), timed("timed"):
-        raise ZeroDivisionError
-    assert _value("nearstream_stage_seconds_count", stage="timed") == 1
 
 
 def test_a_worker_is_told_as_it_is_when_asked() -> None:

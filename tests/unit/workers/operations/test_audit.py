@@ -11,7 +11,7 @@ from nearstream.workers.cli.audit import recall_lines
 from nearstream.workers.operations.audit.recall import Audited, ExactJoin, Recall, _summed, measure
 from nearstream.workers.operations.audit.window import Told
 
-NINE_TENTHS, FOUR_FIFTHS = Fraction(9, 10), Fraction(4, 5)
+FOUR_FIFTHS = Fraction(4, 5)
 
 
 def document(name: str, first: int, offset: int, collection: str = "default") -> Audited:
@@ -72,22 +72,8 @@ def test_the_recall_is_summed_by_resemblance() -> None:
     assert "recall           unknown: no such pair, 0 found" in list(recall_lines(without, 0.8))
 
 
-def letters(text: str) -> list[int]:
-    return [ord(letter) for letter in text]
-
-
 def resemblance(one: set[int], other: set[int]) -> Fraction:
     return Fraction(len(one & other), len(one | other))
-
-
-def test_a_pair_at_the_bound_meets_and_one_below_does_not() -> None:
-    join = ExactJoin(NINE_TENTHS)
-    assert join.add("nine", letters("bcdefghij")) == []
-    assert join.add("ten", letters("abcdefghij")) == [("nine", NINE_TENTHS)]
-    assert join.add("eight", letters("cdefghij")) == []
-    assert join.probe(letters("abcdefghij")) == [("nine", NINE_TENTHS), ("ten", Fraction(1))]
-    assert join.features == 27
-    assert join.add("none", []) == []
 
 
 def related_sets(seed: int) -> list[set[int]]:
@@ -112,9 +98,3 @@ def test_no_pair_at_the_bound_or_above_is_missed(share: str) -> None:
     assert found == {pair for pair in pairs if resemblance(sets[pair[0]], sets[pair[1]]) >= bound}
     assert len(found) > 100
     assert join.compared <= len(pairs) / 10
-
-
-def test_a_resemblance_out_of_range_is_refused() -> None:
-    for wrong in (Fraction(0), Fraction(11, 10)):
-        with pytest.raises(ValueError, match="a resemblance above 0"):
-            ExactJoin(wrong)

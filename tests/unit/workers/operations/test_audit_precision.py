@@ -9,11 +9,8 @@ from nearstream.workers.cli.audit import precision_lines
 from nearstream.workers.operations.audit.precision import (
     FieldPrecision,
     Found,
-    Mean,
     Observed,
-    is_telling,
     measure,
-    share_interval,
 )
 
 DAY = 24 * 3_600_000
@@ -89,12 +86,3 @@ def test_a_field_with_one_mean_tells_nothing() -> None:
     assert "                 tells nothing here: both means are alike, or there are too few pairs" in lines
     assert any(line.startswith("  near_duplicate  ") for line in lines)
     assert any(line.startswith("  from 0.8  ") for line in lines)
-
-
-def test_the_interval_of_a_share_is_that_of_its_means() -> None:
-    certain, random = Mean(10, 0.0, 10), Mean(45, 0.0, 10)
-    assert is_telling(certain, random)
-    assert not is_telling(Mean(10, 200.0, 10), Mean(45, 200.0, 10))
-    low, high = share_interval(Mean(27.5, 35.0**2 / 100, 10), certain, random)
-    assert (low, high) == pytest.approx((0.5 - 0.196, 0.5 + 0.196), abs=1e-4)
-    assert Mean.of([1.0]) is None
