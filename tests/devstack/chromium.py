@@ -1,4 +1,4 @@
-"""A headless Chromium from Debian, for tests of pages and for pictures of them."""
+"""A headless Chromium from Debian, for tests of pages."""
 
 import os
 import tempfile

@@ -5,13 +5,11 @@ import io
 import os
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from nearstream.workers.cli.main import main
-from nearstream.workers.cli.parser import create_parser
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
@@ -25,14 +23,6 @@ def test_the_python_block_prints_what_its_comment_says() -> None:
         exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102 - our own text
     ((first, second),) = re.findall(r"# (first .*), then: (second .*)", block)
     assert printed.getvalue().splitlines() == [first, second]
-
-
-def test_the_first_screen_installs_and_scans_a_folder() -> None:
-    """The wheel is installed by test_packaging.py, so only what the line names is compared here."""
-    install, scan = "\n".join(README.splitlines()[:24]).partition("```sh\n")[2].splitlines()[:2]
-    (extra,) = re.findall(r"pip install '\.\[(\w+)\]' ", install)
-    assert extra in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert create_parser().parse_args(scan.removeprefix(".venv/bin/nearstream ").split()).paths == ["DIR"]
 
 
 def test_the_demo_block_shows_lines_that_the_demo_prints_in_order(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,16 +30,6 @@ def test_output_errors_and_exit_code_are_those_of_a_start(arguments: str, given:
     assert (forked.returncode, forked.stdout, forked.stderr) == (done.returncode, done.stdout, done.stderr)
 
 
-def test_what_cannot_be_written_at_the_end_is_told_as_by_a_start() -> None:
-    command = [sys.executable, "-m", "nearstream", "settings", "--json"]
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
-        with started(command, os.environ, stdout=full, stderr=subprocess.PIPE) as forked:
-            errors = forked.communicate(timeout=60)[1]
-    assert (forked.returncode, errors) == (done.returncode, done.stderr)
-    assert done.returncode != 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_it_runs_until_a_signal_ends_it(number: signal.Signals) -> None:
     with started(SCAN, os.environ, stdin=subprocess.PIPE) as process:
@@ -63,27 +52,6 @@ def test_an_interrupt_reaches_it_and_not_the_process_that_reports_its_end() -> N
         assert process.stdout.readline()  # it reads by now
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-
-
-def test_it_ends_with_the_process_that_started_it() -> None:
-    """It waits for a Kafka that never comes, and whoever started it is killed."""
-    worker = [sys.executable, "-m", "nearstream", "worker", "--timeout", "600"]
-    code = f"""if True:
-        import os, time
-        from tests.support.forking import started
-        print(started({worker}, os.environ).pid, flush=True)
-        time.sleep(600)
-    """
-    environment = os.environ | {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_STATUS": "off"}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        program = Path(f"/proc/{int(parent.stdout.readline())}")
-        assert program.exists()
-        parent.kill()
-    deadline = time.monotonic() + 60
-    while program.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_what_is_read_at_a_start_needs_one() -> None:
