@@ -117,14 +117,6 @@ def _named() -> bytearray:
     return bytearray(_batch("none", [(None, b"value", [(name, b"x")]) for name in NAMES]))
 
 
-def test_records_before_and_behind_a_foreign_name_are_read_once_up_to_an_incomplete_batch() -> None:
-    damaged = _named()
-    damaged[damaged.index(b"second") + 1] = 0xFF
-    read = [*_read(bytes(damaged), is_sound=False), *_read(bytes(_named() + _named()[:-1]))]
-    names = ["first", "s\\xffcond", "third", *NAMES]
-    assert [(record.offset, record.headers[0][0]) for record in read] == list(zip([0, 1, 2] * 2, names, strict=True))
-
-
 @pytest.mark.parametrize(("place", "more"), [(-1, 2), (-2, 2)], ids=["one byte more", "one header more"])
 @pytest.mark.parametrize("is_foreign", [False, True])
 def test_a_batch_with_a_wrong_number_inside_is_refused(place: int, more: int, is_foreign: bool) -> None:

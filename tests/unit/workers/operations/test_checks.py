@@ -6,7 +6,6 @@ from nearstream.workers.operations.checks import (
     memory,
     persistence,
     public_sentence,
-    records_ahead,
     sentence,
     standing_still,
 )
@@ -52,13 +51,6 @@ def test_a_clock_that_goes_wrong_is_told() -> None:
         check = clock("Redis", ahead, within)
         assert (check.grade, check.subject) == (grade, "clock")
         assert words in check.detail
-
-
-def test_records_from_the_future_are_told() -> None:
-    assert records_ahead(0.0).grade == "OK"
-    assert records_ahead(1.0).grade == "OK"
-    assert records_ahead(90.0).grade == "WARN"
-    assert "a record has a timestamp 90 s in the future" in records_ahead(90.0).detail
 
 
 START = " since 2023-11-14T22:13:20+00:00"
