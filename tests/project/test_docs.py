@@ -76,6 +76,7 @@ def test_every_metric_is_documented_and_no_other() -> None:
 
 
 def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    assert len(re.findall(r"\]\(([^):]+)\)", "".join(page.read_text() for page in PAGES))) > 300
     for page in PAGES:
         for target in re.findall(r"\]\(([^):]+)\)", page.read_text()):
             path, _, anchor = target.partition("#")
@@ -87,11 +88,14 @@ def test_every_link_leads_to_a_file_and_a_heading() -> None:
 
 def test_every_file_module_and_test_that_is_named_exists() -> None:
     known = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    files = {path.name for top in ("src", "tests", "benchmarks", "examples") for path in (ROOT / top).rglob("*.py")}
     named = r"`((?:benchmarks|deploy|docs|examples|schemas|src|streams|tests|workers)/[\w./-]*)`"
     for page in PAGES:
         text = page.read_text()
         for path in re.findall(named, text):
             assert (ROOT / path).exists(), f"{page.name}: {path}"
+        for file in re.findall(r"`(\w+\.py)`", text):
+            assert file in files, f"{page.name}: {file}"
         for module in re.findall(r"python -m ((?:benchmarks|nearstream|tests)[\w.]*)", text):
             assert find_spec(module), f"{page.name}: python -m {module}"
         for test in set(re.findall(r"`(test_\w+)`", text)):

@@ -72,7 +72,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         words: Words of the normal form.
         shingles: Distinct shingles.
         spaceless: Whether the text is in a script without spaces between words.
-        sketch: Slots of the sketch, little-endian (`standard`: 128 of 4 bytes).
+        sketch: Slots of the sketch, little-endian (`fine`: 128 of 4 bytes).
         rate: Average bytes of the normal form per LD symbol, a power of two. 0 without an LD signature.
         ld: LD symbols with their gaps, little-endian u32 (`compact`: u16 symbols).
         gaps: Gaps of the LD symbols if `ld` does not hold them (`compact`).

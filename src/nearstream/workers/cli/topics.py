@@ -55,7 +55,7 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(name, type=Path, metavar=metavar, help=meaning)
     for name in ("--connect", "--register"):
-        parser.add_argument(name, help=argparse.SUPPRESS)
+        parser.add_argument(name, nargs="?", const="", help=argparse.SUPPRESS)
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
 
@@ -64,7 +64,7 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """List, create or check the topics, or write down what they hold."""
     from nearstream.workers.kafka import topics as kafka_topics
 
-    if options.connect or options.register:
+    if options.connect is not None or options.register is not None:
         print_message("nearstream topics: --connect and --register are gone: take the files in deploy/sinks")
         return Exit.USAGE
     if options.schemas or options.asyncapi:

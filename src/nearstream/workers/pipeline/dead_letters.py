@@ -117,6 +117,11 @@ class DeadLetterLimit:
     max_ratio: float  # Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
 
 
+def dead_letter_limit(max_ratio: float) -> DeadLetterLimit:
+    """Return the limits of a worker for a ratio in [0, 1]. 0: no limit, of letters in a row neither."""
+    return DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio)
+
+
 @dataclass
 class DeadLetterWindow:
     """The last records of one topic, and which of them were refused."""

@@ -22,7 +22,7 @@ from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.traces import tracing
 from nearstream.workers.pipeline.alert import Alerting
-from nearstream.workers.pipeline.dead_letters import MAX_CONSECUTIVE, DeadLetterLimit
+from nearstream.workers.pipeline.dead_letters import dead_letter_limit
 from nearstream.workers.pipeline.decide import Deciding
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import Transport
@@ -105,8 +105,7 @@ def create_app(
     app = faust.App(**faust_settings(settings))
     app._create_directories = _create_nothing  # type: ignore[method-assign] # they are for tables, and we have none
     app.transport = Transport(app.conf.broker_consumer, app)
-    max_ratio = settings.dead_letter_max_ratio
-    limits = DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio)
+    limits = dead_letter_limit(settings.dead_letter_max_ratio)
     trace = tracing(os.environ, version("nearstream"))
     delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds), trace)
     documents, signatures, verdicts, dead_letters = (

@@ -96,6 +96,8 @@ def test_the_exact_distance_stands_beside_the_estimate(tmp_path: Path, capsys: p
     low, high = (told["evidence"]["distance"][end] for end in ("low", "high"))
     assert low <= told["distance_exact"] <= high
     assert exact_distance("kitten", "sitting") == 3
+    page = "a page of some length. " * 1_000
+    assert exact_distance(page, page + "x") == 1  # 23,000 characters are measured in less than 50 ms
     assert exact_distance("kitten", "sitting", 6 * 7 - 1) is None
 
 

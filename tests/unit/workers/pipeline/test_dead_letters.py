@@ -21,6 +21,7 @@ from nearstream.workers.pipeline.dead_letters import (
     DeadLetterLog,
     DeadLetterWindow,
     DeadLetterWriter,
+    dead_letter_limit,
     decide_apart,
 )
 from nearstream.workers.pipeline.step import Decide
@@ -71,6 +72,11 @@ async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter() -> No
         detail = header(letter.headers, DETAIL_HEADER) or b""
         assert type(error).__name__.encode() in detail
         assert b"planted" not in detail
+
+
+def test_a_worker_halts_after_a_hundred_letters_in_a_row_unless_no_ratio_is_set() -> None:
+    assert dead_letter_limit(0.2) == DeadLetterLimit(100, 0.2)
+    assert dead_letter_limit(0.0) == DeadLetterLimit(0, 0.0)
 
 
 async def test_an_error_that_is_none_of_data_is_raised() -> None:
