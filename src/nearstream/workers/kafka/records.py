@@ -157,7 +157,7 @@ async def follow_events(
 
 
 def event_of(record: ConsumerRecord) -> Event | None:
-    """Return the event of a record, None if it holds none in a form of this release."""
+    """Return the event of a record, or None if this release cannot read one."""
     try:
         return decode_event(record.value or b"")
     except InvalidMessageError:

@@ -69,9 +69,13 @@ class Watchdog:
     _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
 
     def broken(self, now: float) -> str:
-        """Return what is wrong by the first rule with a state unchanged for too long at this monotonic time.
+        """Return the trouble of the first rule whose state has not changed in time.
 
-        It is empty if no rule is broken.
+        Args:
+            now: The monotonic time.
+
+        Returns:
+            The trouble. Empty if no rule is broken.
         """
         for trouble, seconds, states in self.rules:
             known = self._since.get(trouble, {})

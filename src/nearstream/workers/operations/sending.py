@@ -117,7 +117,7 @@ def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced
 async def remove_documents(
     deployment: Deployment, ids: Sequence[str], collection: str, wait_seconds: float
 ) -> dict[str, DocumentStatus]:
-    """Send the removal of each document, and return by its key what the index held of it: live, expired or unknown."""
+    """Send the removals of documents, and return the former status by document key."""
     topic = deployment.topic(DOCUMENTS)
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         removed = {key: await _status(index, key) for key in (document_key(collection, name) for name in ids)}

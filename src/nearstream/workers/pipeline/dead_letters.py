@@ -118,7 +118,7 @@ class DeadLetterLimit:
 
 
 def dead_letter_limit(max_ratio: float) -> DeadLetterLimit:
-    """Return the limits of a worker for a ratio in [0, 1]. 0: no limit, of letters in a row neither."""
+    """Return the limits of a worker for a ratio in [0, 1]. A ratio of 0 ends both."""
     return DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio)
 
 

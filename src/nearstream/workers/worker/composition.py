@@ -271,7 +271,7 @@ REPORT_SECONDS = 10.0
 
 @asynccontextmanager
 async def reported(server: str, wait_seconds: float) -> AsyncIterator[None]:
-    """Log after a second, and then every 10 s, that this worker waits for a server, for at most `wait_seconds`."""
+    """Log after a second, and then every 10 s, how long this worker waits for a server."""
     reporting = asyncio.create_task(_report(server, wait_seconds))
     try:
         yield

@@ -29,9 +29,9 @@ async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | N
 
 
 async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int) -> tuple[list[Recorded], int | None]:
-    """Return up to `limit` members of a family that joined behind the ordinal `after`, those that are stored.
+    """Return up to `limit` stored members of a family, beginning behind the ordinal `after`.
 
-    They are in order of joining. The ordinal behind which others are follows, None if there are no more.
+    The members are in the order in which they joined. The second value is the ordinal to go on from, or None.
     """
     founder = family.number
     if family.growth is None:
@@ -75,7 +75,7 @@ def spellings(name: str) -> list[str]:
 
 
 async def labels_of(index: RedisIndex, family: FamilyFacts) -> list[tuple[str, Labelling]]:
-    """Return the ids and labels of the live labelled documents of a family, in the order in which they were given."""
+    """Return the ids and labels of the live labelled documents, the oldest label first."""
     growth = family.growth
     given = {number: unpack_label(packed) for _, number, packed in (growth.marks if growth else ())}
     found = [(record.id, given[number]) for number, record in (await living(index, [*given])).items()]

@@ -52,9 +52,9 @@ KeySamples = Mapping[tuple[int, KeyKind], KeySample]
 
 
 async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIterator[tuple[int, KeyKind, bytes]]:
-    """Yield all keys of an index, or those of one kind, some perhaps twice, each with its slot and its kind.
+    """Yield slot, kind and name of each key of an index, or of one kind.
 
-    This walks through all keys of the servers, so it takes a while where there are many.
+    A key may be yielded twice. This walks through all keys of the servers, so it takes a while where there are many.
     """
     async for key in keys_of(index.client, index.layout.prefix + b"*}" + (kind or b"")):
         place = _place(index.layout, key)
@@ -63,7 +63,7 @@ async def stored_keys(index: RedisIndex, kind: KeyKind | None = None) -> AsyncIt
 
 
 def _place(layout: StoreLayout, key: bytes) -> tuple[int, KeyKind] | None:
-    """Return the slot and the kind of a key, None if it is not of this index."""
+    """Return the slot and kind of a key, or None if another index owns the key."""
     place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
     slot, kind = place.partition(b".")[0], _KINDS.get(rest[:1])
     if kind is None or not slot.isdigit() or int(slot) >= layout.shape.slots:
