@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka.errors import KafkaTimeoutError
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
@@ -20,6 +23,7 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, STOP_SECONDS, connect, consumer, finish
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, first_failure
 from nearstream.workers.kafka.offsets import partitions as partitions_of
+from nearstream.workers.kafka.partitioning import choose_partition
 
 BATCH_BYTES = 16 * 1024 * 1024
 IN_FLIGHT = 1000
@@ -29,6 +33,7 @@ NOTHING_SECONDS = 60.0
 _POLL_SECONDS = 1.0
 _SENT_BYTES = SIGNATURES.max_message_bytes // 2  # of one partition at a time, which each of our topics takes
 
+Confirmation = asyncio.Future[RecordMetadata]
 SendAll = Callable[[Iterable[ProducerRecord]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -206,32 +211,76 @@ async def _send_all(sending: _Sending, records: Iterable[ProducerRecord]) -> Non
         late = asyncio.get_running_loop().call_later(SILENCE_SECONDS, sending.warn, len(batch))
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                waiting = [await _accepted(sending.client, record) for record in batch]
-                sent = await asyncio.gather(*waiting, return_exceptions=True)
-        except TimeoutError:
+                confirmations = await hand_over(sending.client, batch)
+                sent = await asyncio.gather(*confirmations, return_exceptions=True)
+        except (TimeoutError, KafkaTimeoutError):
             sending.has_given_up = True
-            raise KafkaUnreachableError(
-                f"Kafka has not confirmed {len(batch)} records for {SEND_SECONDS:g} s"
-            ) from None
+            raise KafkaUnreachableError(f"Kafka has not confirmed {len(batch)} records in time") from None
         finally:
             late.cancel()
-        error = first_failure(sent, [record.topic for record in batch])
+        error = first_failure(sent, [topic for topic, _ in confirmations.values()])
         if error is not None:
             raise error
 
 
-async def _accepted(client: AIOKafkaProducer, record: ProducerRecord) -> asyncio.Future[RecordMetadata]:
-    """Return the confirmation of a record, once the buffer of its partition has room for it."""
-    while True:
-        with suppress(KafkaTimeoutError):  # there was no room for a while, and the record was not taken
-            taken: asyncio.Future[RecordMetadata] = await client.send(
-                record.topic,
-                key=record.key,
-                value=record.value,
-                headers=record.headers,
-                timestamp_ms=record.timestamp_ms,
-            )
-            return taken
+async def hand_over(client: AIOKafkaProducer, records: Iterable[ProducerRecord]) -> dict[Confirmation, tuple[str, int]]:
+    """Hand records to a producer, and return its confirmations, each with a topic and a count of records.
+
+    Raises:
+        KafkaError: The producer has not taken all of them. Those before may arrive.
+        SettingsError: A topic does not exist.
+    """
+    by_topic = defaultdict[str, list[ProducerRecord]](list)
+    for record in records:
+        by_topic[record.topic].append(record)
+    confirmations: dict[Confirmation, tuple[str, int]] = {}
+    for topic, some in by_topic.items():
+        try:
+            confirmations |= {taken: (topic, count) for taken, count in await _hand_over(client, topic, some)}
+        except KafkaError as error:
+            raise first_failure([error], [topic]) or error from None
+    return confirmations
+
+
+async def _hand_over(
+    client: AIOKafkaProducer, topic: str, records: Sequence[ProducerRecord]
+) -> list[tuple[Confirmation, int]]:
+    """Hand records of one topic to a producer, and return each confirmation with a count of records.
+
+    The records of a partition go in one batch, which takes a third of the time that they take one by one. A record that
+    is alone joins a batch that waits for its partition, so that many senders of one record each share batches.
+    """
+    partitions = sorted(await client.partitions_for(topic))
+    available = sorted(client.client.cluster.available_partitions_for_topic(topic) or ())
+    by_partition = defaultdict[int, list[ProducerRecord]](list)
+    for record in records:
+        by_partition[choose_partition(record.key, partitions, available)].append(record)
+    confirmations = []
+    for partition, some in by_partition.items():
+        if len(some) == 1:
+            (one,) = some
+            taken = await client.send(topic, partition=partition, timestamp_ms=one.timestamp_ms, **_fields(one))
+            confirmations.append((taken, 1))
+            continue
+        for batch in _batches(client, some):
+            taken = await client.send_batch(batch, topic, partition=partition)
+            confirmations.append((taken, batch.record_count()))
+    return confirmations
+
+
+def _fields(record: ProducerRecord) -> dict[str, Any]:
+    return {"key": record.key, "value": record.value, "headers": record.headers}
+
+
+def _batches(client: AIOKafkaProducer, records: Sequence[ProducerRecord]) -> Iterator[BatchBuilder]:
+    """Yield batches with these records, in order. A record that is larger than a batch gets one of its own."""
+    batch = client.create_batch()
+    for record in records:
+        if batch.append(timestamp=record.timestamp_ms, **_fields(record)) is None:
+            yield batch
+            batch = client.create_batch()
+            batch.append(timestamp=record.timestamp_ms, **_fields(record))
+    yield batch
 
 
 def batched(records: Iterable[ProducerRecord], size: int) -> Iterator[list[ProducerRecord]]:

@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any, NoReturn, cast
 
 import faust
-from faust.exceptions import ProducerSendError
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.streams.store.limits import IndexBehindError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure
+from nearstream.workers.kafka.records import hand_over
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.traces import Trace, no_trace
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
@@ -181,33 +181,24 @@ class Delivery:
             await asyncio.sleep(HALT_LOG_SECONDS)
 
     async def _send_all(self, outgoing: Sequence[ProducerRecord]) -> None:
-        """Send the records, wait until the broker has confirmed all, and raise the first failure."""
-        producer: Any = self.app.producer  # Its type does not allow header values of None, but they are sent well.
-        confirmations: list[asyncio.Future[Any]] = []
-        for record in outgoing:
-            seconds = None if record.timestamp_ms is None else record.timestamp_ms / 1000
-            try:
-                sent = await producer.send(record.topic, record.key, record.value, None, seconds, record.headers)
-            except ProducerSendError as error:  # Faust wraps the error of Kafka.
-                raise first_failure([error.__cause__], [record.topic]) or error from None
-            confirmations.append(asyncio.ensure_future(sent))
-        if confirmations:
-            await self._wait_for(confirmations, [record.topic for record in outgoing])
-
-    async def _wait_for(self, confirmations: Sequence[asyncio.Future[Any]], topics: Sequence[str]) -> None:
-        """Wait for the confirmations of records sent to these topics.
+        """Send the records, wait until the broker has confirmed all, and raise the first failure.
 
         An idempotent producer raises nothing while the broker is away, so a late confirmation counts as an outage.
         """
-        _, unconfirmed = await asyncio.wait(confirmations, timeout=UNCONFIRMED_SECONDS)
-        if unconfirmed:
-            with self.health.outage(
-                f"Kafka has not confirmed {len(unconfirmed)} records for {UNCONFIRMED_SECONDS:g} s"
-            ):
-                _, unconfirmed = await asyncio.wait(confirmations, timeout=self.retry_policy.seconds or None)
-                if unconfirmed:
+        if not outgoing:
+            return
+        producer: Any = self.app.producer
+        confirmations = await hand_over(producer._ensure_producer(), outgoing)
+        _, late = await asyncio.wait(confirmations, timeout=UNCONFIRMED_SECONDS)
+        if late:
+            count = sum(confirmations[each][1] for each in late)
+            with self.health.outage(f"Kafka has not confirmed {count} records for {UNCONFIRMED_SECONDS:g} s"):
+                _, late = await asyncio.wait(late, timeout=self.retry_policy.seconds or None)
+                if late:
                     raise OutageTooLongError(f"Kafka: no confirmation for {self.retry_policy.seconds:g} s")
-        error = first_failure((confirmation.exception() for confirmation in confirmations), topics)
+        error = first_failure(
+            (each.exception() for each in confirmations), [topic for topic, _ in confirmations.values()]
+        )
         if error is not None:
             raise error
 
