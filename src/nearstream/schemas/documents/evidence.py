@@ -38,12 +38,9 @@ def event_id(kind: str, older: DocumentState, newer: DocumentState, scheme: str)
     the removed document as `older`, and as `newer` the position of the removal. If the removal came from no topic, that
     is `removed_at` in milliseconds since 1970.
     """
-    state = blake2b(digest_size=16, person=b"nearstream.event")
-    for field in (kind, *older, *newer, scheme):
-        data = field.encode("utf-8")
-        state.update(len(data).to_bytes(4, "big"))
-        state.update(data)
-    return state.hexdigest()
+    fields = [field.encode() for field in (kind, *older, *newer, scheme)]
+    sized = b"".join([part for field in fields for part in (len(field).to_bytes(4, "big"), field)])
+    return blake2b(sized, digest_size=16, person=b"nearstream.event").hexdigest()
 
 
 def family_id(document_key: str, version: str, scheme: str) -> str:

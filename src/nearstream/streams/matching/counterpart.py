@@ -3,21 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-from msgspec import UNSET
-from msgspec.structs import asdict, replace
-
-from nearstream.schemas.documents.document import MAIL_SOURCE, from_milliseconds
-from nearstream.schemas.documents.evidence import DocumentState, SharedKeys, event_id, family_id
+from nearstream.schemas.documents.document import MAIL_SOURCE
+from nearstream.schemas.documents.evidence import SharedKeys, family_id
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import cover
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.matching.protocol.decision import KeyMatch
-from nearstream.streams.relations.describe import Related, distance, document_ref, document_state, resemblance
+from nearstream.streams.relations.describe import Related
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
 from nearstream.streams.relations.thresholds import Thresholds
@@ -209,49 +205,3 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared], sources: Seque
         for each in compared[:1]
     )
     return not_redundant(found) if is_uncertain or is_mail(newcomer) else found
-
-
-def with_novelty(verdict: DocumentVerdict, found: Novelty | None) -> DocumentVerdict:
-    """Return a verdict that says what is new in its document."""
-    if found is None:
-        return verdict
-    return replace(
-        verdict,
-        added=UNSET if found.added is None else found.added,
-        novel=found.novel,
-        novel_spans=found.novel_spans,
-        sources=found.sources,
-        common=found.common,
-        redundant=found.redundant,
-    )
-
-
-def document_verdict(
-    arriving: Signature, kind: str, best: Related | None, family: Family, degraded: tuple[str, ...] = ()
-) -> DocumentVerdict:
-    """Build the verdict about a document.
-
-    The pair is that of the best relation, None if there is no pair or the other document is gone.
-    """
-    founder = None if family.founder is None else document_ref(family.founder)
-    return DocumentVerdict(
-        **asdict(document_ref(arriving)),
-        event_id=event_id("verdict", DocumentState(), document_state(arriving), arriving.scheme),
-        collection=arriving.collection,
-        scheme=arriving.scheme,
-        verdict=cast(VerdictKind, kind),
-        of=None if best is None else document_ref(best.older if best.newer == arriving else best.newer),
-        family=FamilyRef(
-            id=family.family_id,
-            ordinal=family.ordinal,
-            first_seen=from_milliseconds(family.first_seen_ms),
-            founder=founder,
-            sites=family.sites,
-        ),
-        events=0,
-        resemblance=UNSET if best is None else resemblance(best.estimate),
-        distance=UNSET if best is None else distance(best.estimate),
-        inner=best.verdict.inner if best is not None and best.verdict.inner else UNSET,
-        low_confidence=() if best is None else best.verdict.low_confidence,
-        degraded=degraded,
-    )

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.estimates.comparing import estimate
@@ -16,7 +18,7 @@ from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.lane import Lane, Patience
 from nearstream.streams.matching.protocol.meeting import Pause
-from nearstream.streams.matching.telling import Matched, Teller, with_references
+from nearstream.streams.matching.telling import Matched, References, Teller
 from nearstream.streams.relations.describe import Related, retraction, shared_keys
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.relations.verdict import relate
@@ -133,11 +135,17 @@ class Matcher:
         await self._mark(messages, answers, cases)
         await self._know(answers, cases, known)
         self._count(answers, cases)
+        references = await self._references([arrival for arrival, _ in run], answers, pause)
         results = []
-        for (arrival, one), answer in zip(run, answers, strict=True):
-            case = cases.get(answer.number) if one is not None else None
-            results.append(await self._matched(arrival, one, case, answer, known, pause))
-        results = await self._with_references([arrival for arrival, _ in run], results, pause)
+        for (arrival, one), answer, matches in zip(run, answers, references, strict=True):
+            if one is None:
+                results.append(self._removed(arrival, answer))
+            elif answer.status is Status.OVERTAKEN:
+                results.append(Matched(None, (), answer))
+            elif answer.status is Status.UNCHANGED:
+                results.append(await self._unchanged(one.signature, answer, known, matches))
+            else:
+                results.append(await self._teller.told(cases[answer.number], known, matches, pause))
         while len(self._records) > RECORDS_CAP:
             del self._records[next(iter(self._records))]
         return results
@@ -182,44 +190,24 @@ class Matcher:
                 if view.record is not None:
                     known.records[number] = view.record
 
-    async def _matched(
-        self,
-        arrival: Arrival,
-        arriving: Arriving | None,
-        case: Case | None,
-        answer: Registered,
-        known: Known,
-        pause: Pause,
-    ) -> Matched:
-        if arriving is None:
-            return self._removed(arrival, answer)
-        if answer.status is Status.OVERTAKEN:
-            return Matched(None, (), answer)
-        if answer.status is Status.UNCHANGED:
-            return await self._unchanged(arriving.signature, answer, known)
-        if case is None:
-            raise AssertionError(f"{arrival.document_key!r}: a state that was registered has a case")
-        return await self._teller.told(case, known, pause)
-
-    async def _with_references(
-        self, arrivals: Sequence[Arrival], results: list[Matched], pause: Pause
-    ) -> list[Matched]:
-        """Add to verdicts what their documents are to the collections that they name.
+    async def _references(
+        self, arrivals: Sequence[Arrival], answers: Sequence[Registered], pause: Pause
+    ) -> list[References]:
+        """Return what each document is to the collections that it names.
 
         Nothing is decided by it, and these collections learn nothing of the documents.
         """
+        references: list[References] = [UNSET] * len(arrivals)
         named = [
             (place, arrival.signature)
-            for place, (arrival, matched) in enumerate(zip(arrivals, results, strict=True))
-            if arrival.signature is not None and arrival.signature.against and matched.verdict is not None
+            for place, (arrival, answer) in enumerate(zip(arrivals, answers, strict=True))
+            if arrival.signature is not None and arrival.signature.against and answer.status is not Status.OVERTAKEN
         ]
-        if not named:
-            return results
-        asked = [newcomers(own, self._scheme, self._key, self._thresholds)[1:] for _, own in named]
-        found = await look_up_references(self._store, asked, pause)
-        for (place, _), matches in zip(named, found, strict=True):
-            results[place] = with_references(results[place], matches)
-        return results
+        if named:
+            asked = [newcomers(own, self._scheme, self._key, self._thresholds)[1:] for _, own in named]
+            for (place, _), matches in zip(named, await look_up_references(self._store, asked, pause), strict=True):
+                references[place] = matches
+        return references
 
     def _removed(self, arrival: Arrival, answer: Registered) -> Matched:
         """Return the retraction of a removed document, if the store had it."""
@@ -228,14 +216,14 @@ class Matcher:
         event = retraction(arrival.document_key, arrival.removed_at_ms, self._scheme.name, arrival.removal)
         return Matched(None, (event,), answer)
 
-    async def _unchanged(self, own: Signature, answer: Registered, known: Known) -> Matched:
+    async def _unchanged(self, own: Signature, answer: Registered, known: Known, references: References) -> Matched:
         view = known.views.get(answer.number)
         if view is None or not known.has_text(answer.number):
             return Matched(None, (), answer)  # it was removed or has expired meanwhile
         packed, order = known.records[answer.number], view.order
         same = unpack_signature(packed, self._scheme.name, order.version, order.observed_ms)
         family = await self._family(answer.number, same, view)
-        return self._teller.unchanged(own, same, family, answer)
+        return self._teller.unchanged(own, same, family, answer, references)
 
     async def _family(self, number: int, same: Signature, view: View) -> Family:
         """Return the family of a stored state."""

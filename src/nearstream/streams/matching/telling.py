@@ -1,34 +1,38 @@
 """Builds the verdict about a decided document, and its events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, cast
 
-from msgspec.structs import replace as with_fields
+from msgspec import UNSET, UnsetType
 
-from nearstream.schemas.documents.evidence import ReferenceMatch
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.evidence import DocumentState, ReferenceMatch, event_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
-from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.matching.counterpart import (
-    Compared,
-    covers_of,
-    degraded,
-    document_verdict,
-    is_mail,
-    novelty_of,
-    with_novelty,
-)
+from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
+from nearstream.streams.matching.counterpart import Compared, covers_of, degraded, is_mail, novelty_of
 from nearstream.streams.matching.family import Family, own_family_id, own_sites
 from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.decision import Decision
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Pause
-from nearstream.streams.relations.describe import describe, document_ref
-from nearstream.streams.relations.novelty import Source
+from nearstream.streams.relations.describe import (
+    describe,
+    distance,
+    document_ref,
+    document_state,
+    naming,
+    resemblance,
+)
+from nearstream.streams.relations.novelty import Novelty, Source
 from nearstream.streams.relations.verdict import SURROUNDINGS_DIFFER, surroundings_differ
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.registration import Registered
+
+References = tuple[ReferenceMatch, ...] | UnsetType
+"""What a document is to the collections that it names. UNSET: it names none."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,6 @@ class Matched:
     registered: Registered  # what the store said about it
 
 
-def with_references(matched: Matched, found: tuple[ReferenceMatch, ...]) -> Matched:
-    """Return a result whose verdict says what its document is to reference collections."""
-    verdict = matched.verdict
-    return matched if verdict is None else replace(matched, verdict=with_fields(verdict, references=found))
-
-
 class Teller:
     """Builds verdicts and events from decided documents."""
 
@@ -56,7 +54,7 @@ class Teller:
         self._scheme = scheme
         self._relations = relations
 
-    async def told(self, case: Case, known: Known, pause: Pause) -> Matched:
+    async def told(self, case: Case, known: Known, references: References, pause: Pause) -> Matched:
         """Return the verdict and the events of a decided document."""
         decision = case.decision
         if decision is None:
@@ -64,17 +62,15 @@ class Teller:
         own: Signature = case.document.signature
         compared = {each.number: each for each in case.compared.values() if isinstance(each, Compared)}
         sent = sent_numbers(case, decision)
-        events = []
         family = self._family(case, decision, known, compared)
+        events = []
         for number in [*sent, *self._late(case, decision, known)]:
             if number in compared:
                 events.append(describe(compared[number].pair, family.family_id))
                 await pause()
         kind = decision.pairs[0].relation if decision.pairs else "unique"
         best = compared.get(decision.pairs[0].number) if decision.pairs else None
-        lacks = (decision.full_buckets, decision.cut)
-        lacking = best.pair.degraded if best else degraded(own, own, lacks)
-        verdict = document_verdict(own, kind, best.pair if best else None, family, lacking)
+        said = self._of_best(own, best, decision)
         # A later delivery knows these again, and not the others.
         named = {each.number: each for each in (best, *map(compared.get, sent)) if each is not None}
         if named or kind == "unique":
@@ -82,9 +78,25 @@ class Teller:
             for each in others:
                 sources += covers_of(own, [each])
                 await pause()
-            verdict = with_novelty(verdict, novelty_of(own, others, sources))
+            said |= fields_of_novelty(novelty_of(own, others, sources))
             await pause()
-        return Matched(with_fields(verdict, events=len(sent)), tuple(events), case.registered)
+        verdict = verdict_of(own, kind, family, said | {"events": len(sent), "references": references})
+        return Matched(verdict, tuple(events), case.registered)
+
+    @staticmethod
+    def _of_best(own: Signature, best: Compared | None, decision: Decision) -> dict[str, Any]:
+        """Return what a verdict says of the best relation. The other document may be gone."""
+        if best is None:
+            return {"degraded": degraded(own, own, (decision.full_buckets, decision.cut))}
+        pair = best.pair
+        return {
+            "of": document_ref(best.earlier),
+            "resemblance": resemblance(pair.estimate),
+            "distance": distance(pair.estimate),
+            "inner": pair.verdict.inner or UNSET,
+            "low_confidence": pair.verdict.low_confidence,
+            "degraded": pair.degraded,
+        }
 
     def _late(self, case: Case, decision: Decision, known: Known) -> list[int]:
         """Return the related documents that were met only after the decision, of other families."""
@@ -113,14 +125,51 @@ class Teller:
         family_id, seen_ms = joined.family_id.hex(), joined.first_seen_ms
         return Family(decision.founder, family_id, joined.ordinal, founder, seen_ms, joined.sites)
 
-    def unchanged(self, own: Signature, same: Signature, family: Family, registered: Registered) -> Matched:
+    def unchanged(
+        self, own: Signature, same: Signature, family: Family, registered: Registered, references: References
+    ) -> Matched:
         """Return the verdict about a document that repeats a stored state."""
-        verdict = document_verdict(own, "unchanged", None, family)
         differs = surroundings_differ(own, same)
-        reasons = (SURROUNDINGS_DIFFER,) if differs else ()
-        redundant = not (differs or self._scheme.text.masks or is_mail(own))
-        told = with_fields(verdict, of=document_ref(same), redundant=redundant, low_confidence=reasons)
-        return Matched(told, (), registered)
+        said = {
+            "of": document_ref(same),
+            "events": 0,
+            "redundant": not (differs or self._scheme.text.masks or is_mail(own)),
+            "references": references,
+            "low_confidence": (SURROUNDINGS_DIFFER,) if differs else (),
+            "degraded": (),
+        }
+        return Matched(verdict_of(own, "unchanged", family, said), (), registered)
+
+
+def verdict_of(own: Signature, kind: str, family: Family, said: Mapping[str, Any]) -> DocumentVerdict:
+    """Return the verdict about a document: what names the document, its family, and what else is said of it."""
+    named = FamilyRef(
+        id=family.family_id,
+        ordinal=family.ordinal,
+        first_seen=from_milliseconds(family.first_seen_ms),
+        founder=None if family.founder is None else document_ref(family.founder),
+        sites=family.sites,
+    )
+    return DocumentVerdict(
+        event_id=event_id("verdict", DocumentState(), document_state(own), own.scheme),
+        collection=own.collection,
+        scheme=own.scheme,
+        verdict=cast(VerdictKind, kind),
+        family=named,
+        **{"of": None, **naming(own), **said},
+    )
+
+
+def fields_of_novelty(found: Novelty) -> dict[str, Any]:
+    """Return what a verdict says of what is new in its document."""
+    return {
+        "added": UNSET if found.added is None else found.added,
+        "novel": found.novel,
+        "novel_spans": found.novel_spans,
+        "sources": found.sources,
+        "common": found.common,
+        "redundant": found.redundant,
+    }
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:

@@ -221,22 +221,27 @@ def document_state(text: Signature) -> DocumentState:
 
 def document_ref(text: Signature) -> DocumentRef:
     """Return a state as events name it."""
+    return DocumentRef(**naming(text))
+
+
+def naming(text: Signature) -> dict[str, Any]:  # Any: the fields of a struct, by name
+    """Return the fields with which messages name a state."""
+    named = {
+        "id": text.id,
+        "version": text.version,
+        "observed_at": from_milliseconds(text.observed_at_ms),
+        "characters": text.characters,
+        "url": text.url,
+        "lineage": text.lineage,
+        "source": text.source,
+        "labels": text.labels,
+    }
     origin = text.origin
-    sent_at_ms = origin.sent_at_ms if origin else 0
-    return DocumentRef(
-        id=text.id,
-        version=text.version,
-        observed_at=from_milliseconds(text.observed_at_ms),
-        characters=text.characters,
-        url=text.url,
-        lineage=text.lineage,
-        source=text.source,
-        labels=text.labels,
-        topic=origin.topic if origin else None,
-        partition=origin.partition if origin else None,
-        offset=origin.offset if origin else None,
-        sent_at=from_milliseconds(sent_at_ms) if sent_at_ms else None,
-    )
+    if origin is not None:
+        named |= {"topic": origin.topic, "partition": origin.partition, "offset": origin.offset}
+        if origin.sent_at_ms:
+            named["sent_at"] = from_milliseconds(origin.sent_at_ms)
+    return named
 
 
 def _location(pair: Related) -> dict[str, Any]:  # Any: fields of a struct, by name
