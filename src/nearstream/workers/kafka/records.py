@@ -52,6 +52,7 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
             enable_idempotence=True,
             max_request_size=SEND_MAX_BYTES,
             max_batch_size=_SENT_BYTES,
+            request_timeout_ms=int(1000 * SEND_SECONDS),  # a record waits as long for room among those before it
         ),
         settings,
         wait_seconds,

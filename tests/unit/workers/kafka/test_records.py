@@ -2,41 +2,86 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from aiokafka import ConsumerRecord as FetchedRecord
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaTimeoutError
+from aiokafka.errors import MessageSizeTooLargeError, TopicAuthorizationFailedError
+from aiokafka.producer.message_accumulator import BatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch
 
 from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.partitioning import partition_of
 
 
 @dataclass
 class Producer:
-    """A producer whose buffer has no room at first, and whose broker may not answer."""
+    """A producer for topics of two partitions. Its broker may not answer, or refuse topics."""
 
-    refusals: int = 0
     answers: bool = True
-    taken: list[bytes | None] = field(default_factory=list)
+    refuses: Exception | None = None
+    taken: list[tuple[str, int, list[bytes | None]]] = field(default_factory=list)  # in the order of the calls
 
-    async def send(self, _: str, *, value: bytes | None, **__: object) -> asyncio.Future[None]:
-        if self.refusals:
-            self.refusals -= 1
-            raise KafkaTimeoutError
-        self.taken.append(value)
+    @property
+    def client(self) -> SimpleNamespace:
+        """What knows the cluster."""
+        return SimpleNamespace(cluster=SimpleNamespace(available_partitions_for_topic=lambda _: {0, 1}))
+
+    async def partitions_for(self, _: str) -> set[int]:
+        if self.refuses is not None:
+            raise self.refuses
+        return {1, 0}
+
+    def create_batch(self) -> BatchBuilder:
+        return BatchBuilder(1_000, 0)
+
+    async def send(self, topic: str, *, partition: int, value: bytes | None, **__: object) -> asyncio.Future[None]:
+        return self._take(topic, partition, [value])
+
+    async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> asyncio.Future[None]:
+        sent = DefaultRecordBatch(bytes(batch._build()))
+        return self._take(topic, partition, [record.value for record in sent])
+
+    def _take(self, topic: str, partition: int, values: list[bytes | None]) -> asyncio.Future[None]:
+        self.taken.append((topic, partition, values))
         confirmed = asyncio.get_running_loop().create_future()
         if self.answers:
             confirmed.set_result(None)
         return confirmed
 
 
-async def test_a_record_that_finds_no_room_is_offered_again() -> None:
-    full = Producer(3)
-    values = [b"a", b"b", b"c"]
-    await records._send_all(records._Sending(full), [ProducerRecord("t", None, value, []) for value in values])
-    assert (full.taken, full.refusals) == (values, 0)
+def _to(topic: str, key: bytes, value: bytes) -> ProducerRecord:
+    return ProducerRecord(topic, key, value, [("name", b"x")])
+
+
+async def test_the_records_of_a_partition_go_in_one_batch_in_their_order() -> None:
+    producer, long = Producer(), b"x" * 2_000
+    keys = [next(key for key in map(b"%d".__mod__, range(99)) if partition_of(key, 2) == part) for part in (0, 1)]
+    sent = [_to("t", keys[0], b"a"), _to("t", keys[1], b"b"), _to("u", keys[0], b"c"), _to("t", keys[0], b"d")]
+    sent += [_to("t", keys[0], value) for value in (long, long, b"e", b"f")]
+    found = await records.hand_over(producer, sent)
+    assert producer.taken == [
+        ("t", 0, [b"a", b"d"]),
+        ("t", 0, [long]),
+        ("t", 0, [long]),
+        ("t", 0, [b"e", b"f"]),
+        ("t", 1, [b"b"]),
+        ("u", 0, [b"c"]),
+    ]
+    assert list(found.values()) == [(topic, len(values)) for topic, _, values in producer.taken]
+
+
+async def test_a_producer_that_takes_no_record_names_the_topic() -> None:
+    for refused, expected, told in (
+        (TopicAuthorizationFailedError("out"), SettingsError, "topic out: permission WRITE is missing"),
+        (MessageSizeTooLargeError(), MessageSizeTooLargeError, "MessageSizeTooLarge"),
+    ):
+        with pytest.raises(expected, match=told):
+            await records.hand_over(Producer(refuses=refused), [_to("out", b"k", b"v")])
 
 
 async def test_one_line_says_that_many_senders_wait_for_a_broker(
