@@ -60,5 +60,6 @@ async def test_a_bucket_that_holds_the_hint_is_left_alone(store: Store) -> None:
 async def test_who_withdraws_leaves_the_others(store: Store) -> None:
     for number in (1, 2, 3):
         await enter(store, [number], KEYS)
-    await store.withdraw([Entry(2, 0, BAND + bytes(8)), Entry(9, 0, KEYS), Entry(3, 0, KEYS), Entry(1, 0, KEYS)])
+    entries = [Entry(2, 0, BAND + bytes(8)), Entry(9, 0, KEYS), Entry(3, 0, KEYS), Entry(1, 0, KEYS)]
+    await store.tidy([], entries, [])
     assert await held(store) == {kind + bytes(8): [2] for kind in (DIGEST, LINEAGE, ANCHOR)}

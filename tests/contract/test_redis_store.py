@@ -16,7 +16,6 @@ from nearstream.streams.store.messages import (
     Cover,
     Entry,
     Join,
-    Keep,
     Leave,
     Mark,
     Measure,
@@ -94,7 +93,7 @@ class Traffic:
             (0, 0, 1, 1_000, 60_000, 300_000, draw.randrange(4_000_000), draw.randrange(15_000_000))
         )
         weights = {"register": 9, "enter": 4, "peek": 1, "withdraw": 2, "fetch": 6, "note": 3, "decide": 6, "join": 6}
-        weights |= {"leave": 3, "mark": 3, "growth": 4, "cover": 1, "shorten": 2, "keep": 3, "kept": 3}
+        weights |= {"leave": 3, "mark": 3, "growth": 4, "cover": 1, "shorten": 2, "kept": 3}
         (name,) = draw.choices(list(weights), list(weights.values()))
         return name, [getattr(self, f"_{name}")() for _ in range(draw.randint(1, 4))]
 
@@ -170,13 +169,11 @@ class Traffic:
             b"".join(addresses[1:]),
             self.now_ms,
             *(draw.choice((b"", bytes([draw.randrange(1, 9)]) * 8)) for _ in range(2)),
+            draw.random() < 0.5,
         )
 
     def _shorten(self) -> Shortened:
         return Shortened(self._number(), PATCH + self.draw.randbytes(9))
-
-    def _keep(self) -> Keep:
-        return Keep(self._number(), self._number())
 
     def _kept(self) -> int:
         return self._number()

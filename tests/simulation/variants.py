@@ -63,8 +63,8 @@ class CopiesStayOut(Lane):
 class CopiesLeaveAll(Lane):
     """A copy withdraws from all buckets of words, whether its representative is there or not."""
 
-    async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
-        await self._store.withdraw([Entry(case.number, 0, case.words) for case in cases if case.joined])
+    def _entries_to_leave(self, cases: Sequence[Case], known: Known) -> list[Entry]:
+        return [Entry(case.number, 0, case.words) for case in cases if case.joined]
 
 
 class CopiesCrowd(Lane):
@@ -99,8 +99,9 @@ class JoinsComeFirst(Lane):
 class FormerStatesStay(Lane):
     """A superseded state does not leave its family."""
 
-    async def _leave_former(self, cases: Sequence[Case]) -> None:
-        return
+    @staticmethod
+    def _leaves_of_former(cases: Sequence[Case]) -> list[Leave]:
+        return []
 
 
 class RemovedStatesStay(Lane):

@@ -181,6 +181,7 @@ class Documents:
             own.recipients,
             site=site_hash(own.url),
             first_site=site_hash(named.url),
+            keeps=bool(case.patch),
         )
 
     def hint(self, case: Case) -> int:

@@ -8,7 +8,7 @@ idempotent. None of them looks at a text. `registration.py` has the first messag
     Note → Noted                            at the home of an undecided state: that another one goes on without it
     Proposal → Decided                      at the home of the document: its decision, made once
     Join, Leave → FamilyView                at the home of a founder: who belongs to its family
-    Keep, Shortened                         there, and at the home of a copy: equal parts of records are stored once
+    Shortened                               at the home of a copy: its record as a patch of that of the founder
 """
 
 from typing import NamedTuple
@@ -48,6 +48,7 @@ class FamilyView(NamedTuple):
     # Distinct sites of those who had joined when the asker did, at most `SITES_CAP`. 0: it has not joined.
     sites: int = 0
     new_links: tuple[bool, ...] = ()  # of the answer to a join: for each link, whether no other member had it before
+    is_kept: bool = False  # of the answer to a join: the record of the founder is kept, as the join asked
 
 
 class View(NamedTuple):
@@ -75,13 +76,6 @@ class Noted(NamedTuple):
 
     decision: bytes | None  # What had been decided about the state, so that nothing was noted. None: nothing.
     is_gone: bool  # it was removed
-
-
-class Keep(NamedTuple):
-    """That the record of a founder is needed as long as that of a member. The answer is whether it is kept."""
-
-    founder: int
-    number: int
 
 
 class Shortened(NamedTuple):
@@ -123,6 +117,8 @@ class Join(NamedTuple):
     now_ms: int = 0  # time of the join in milliseconds since 1970, 0 for the clock of the store
     site: bytes = b""  # hash of the site of the member, 8 bytes or none
     first_site: bytes = b""  # that of the founder, should nobody have joined it yet
+    # The record of the founder is needed for a retention from now on, because that of the member will be a patch of it.
+    keeps: bool = False
 
 
 class Leave(NamedTuple):

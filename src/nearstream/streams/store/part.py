@@ -18,7 +18,6 @@ from nearstream.streams.store.messages import (
     Entry,
     FamilyView,
     Join,
-    Keep,
     Leave,
     Mark,
     Measure,
@@ -126,12 +125,11 @@ class Part:
 
     # The home of a founder.
 
-    def keep(self, keep: Keep) -> bool:
+    def _keep(self, founder: int) -> bool:
         """Keep the record of a founder for a retention from now on, and say whether it was there.
 
         What is stored as the record of a founder becomes a patch too, which changes nothing in the one that is kept.
         """
-        founder = keep.founder
         state = self.history.states.get(founder)
         record = self.kept(founder) or (state.record if state else None)
         if record is None:
@@ -160,7 +158,7 @@ class Part:
             self.families.move_to_end(join.founder)
         while self._is_over(next(iter(self.families.values()))):
             self.families.popitem(last=False)
-        return answer
+        return answer._replace(is_kept=self._keep(join.founder)) if join.keeps else answer
 
     def _family(self, number: int) -> Family:
         """Return a family, which is made known by the first who joins or leaves it."""

@@ -13,7 +13,6 @@ from nearstream.streams.store.messages import (
     Entry,
     FamilyView,
     Join,
-    Keep,
     Leave,
     Mark,
     Measure,
@@ -118,7 +117,7 @@ class Store:
 
     async def fetch(self, batch: Sequence[Query]) -> list[View | None]:
         """Return what is known of each state."""
-        views = await self._scatter("fetch", batch, [self.shape.home(query.number) for query in batch])
+        views = await self._scatter("fetch", batch, self._home)
         founders = {_founder(view) for view in views if view is not None and _is_patch(view.record)}
         return await self._whole(views, founders) if founders else views
 
@@ -130,44 +129,47 @@ class Store:
     async def kept(self, founders: Collection[int]) -> dict[int, bytes]:
         """Return those records of founders that are kept."""
         unknown = sorted(founder for founder in founders if founder not in self._kept)
-        answers = await self._scatter("kept", unknown, [self.shape.home(founder) for founder in unknown])
+        answers = await self._scatter("kept", unknown, self.shape.home)
         self._kept |= {founder: record for founder, record in zip(unknown, answers, strict=True) if record}
         found = {founder: self._kept[founder] for founder in founders if founder in self._kept}
         while len(self._kept) > _KEPT_CAP:
             self._kept.pop(next(iter(self._kept)))
         return found
 
-    async def keep(self, batch: Sequence[Keep]) -> list[bool]:
-        """Keep the records of founders for a retention from now on, and say whether they were there."""
-        return await self._scatter("keep", batch, [self.shape.home(one.founder) for one in batch], _number)
-
-    async def shorten(self, batch: Sequence[Shortened]) -> None:
-        """Store shorter records in place of those that are there."""
-        await self._at_home("shorten", batch)
-
     async def note(self, batch: Sequence[Note]) -> list[Noted]:
         """Tell undecided states that another one goes on without them."""
-        return await self._scatter("note", batch, [self.shape.home(note.number) for note in batch], _by)
+        return await self._scatter("note", batch, self._home, _by)
 
     async def decide(self, batch: Sequence[Proposal]) -> list[Decided]:
         """Record decisions."""
         return await self._at_home("decide", batch)
 
     async def join(self, batch: Sequence[Join]) -> list[FamilyView]:
-        """Count members once, and say who represents their families."""
-        return await self._scatter("join", batch, [self.shape.home(join.founder) for join in batch], _number)
+        """Count members once, keep the records of founders, and say who represents their families."""
+        return await self._scatter("join", batch, self._home_of_founder, _number)
 
     async def leave(self, batch: Sequence[Leave]) -> list[int]:
         """Note that members have died, and return who represents their families now."""
-        return await self._scatter("leave", batch, [self.shape.home(leave.founder) for leave in batch], _number)
+        return await self._scatter("leave", batch, self._home_of_founder, _number)
+
+    async def tidy(self, leaves: Sequence[Leave], entries: Sequence[Entry], records: Sequence[Shortened]) -> None:
+        """Let states leave their families and their buckets, and store shorter records, in any order."""
+        parts = [part for entry in entries for part in self._split(entry)]
+        calls = (
+            *self._calls("leave", leaves, self._home_of_founder, _number),
+            *self._calls("withdraw", parts, self._slot, _number),
+            *self._calls("shorten", records, self._home, _number),
+        )
+        if calls:
+            await self._transport.all([call for call, _ in calls])
 
     async def mark(self, batch: Sequence[Mark]) -> None:
         """Remember labelled documents with their families."""
-        await self._scatter("mark", batch, [self.shape.home(mark.founder) for mark in batch], _number)
+        await self._scatter("mark", batch, self._home_of_founder, _number)
 
     async def growth(self, batch: Sequence[Measure]) -> list[Growth | None]:
         """Return how families grow. None: nobody has joined that family."""
-        return await self._scatter("growth", batch, [self.shape.home(one.founder) for one in batch])
+        return await self._scatter("growth", batch, self._home_of_founder)
 
     async def confirm(self, numbers: Iterable[int]) -> None:
         """Wait until replicas have what was written on behalf of these states, if the store is told to."""
@@ -193,51 +195,67 @@ class Store:
         """Return what buckets hold, as `enter` does."""
         return await self._by_key("peek", batch)
 
-    async def withdraw(self, batch: Sequence[Entry]) -> None:
-        """Take numbers out of buckets."""
-        await self._by_key("withdraw", batch)
-
     async def _by_key(self, name: str, batch: Sequence[Entry]) -> list[list[tuple[bytes, bytes]]]:
-        parts = [(place, slot, part) for place, entry in enumerate(batch) for slot, part in self._split(entry)]
+        parts = [(place, part) for place, entry in enumerate(batch) for part in self._split(entry)]
         by = None if name == "peek" else _number
-        replies = await self._scatter(name, [part for _, _, part in parts], [slot for _, slot, _ in parts], by)
+        replies = await self._scatter(name, [part for _, part in parts], self._slot, by)
         found: list[list[tuple[bytes, bytes]]] = [[] for _ in batch]
-        for (place, _, part), reply in zip(parts, replies, strict=True):
+        for (place, part), reply in zip(parts, replies, strict=True):
             if reply:
                 found[place].append((part.keys, reply))
         return found
 
-    def _split(self, entry: Entry) -> list[tuple[int, Entry]]:
-        """Return an entry by slot."""
+    def _split(self, entry: Entry) -> list[Entry]:
+        """Return the parts of an entry, each of which has the keys of one slot."""
         if self.shape.slots == 1:
-            return [(0, entry)] if entry.keys else []
+            return [entry] if entry.keys else []
         by_slot: dict[int, list[bytes]] = {}
         for at in range(0, len(entry.keys), KEY_BYTES):
             key = entry.keys[at : at + KEY_BYTES]
             by_slot.setdefault(self.shape.slot_of(key), []).append(key)
-        return [(slot, entry._replace(keys=b"".join(keys))) for slot, keys in by_slot.items()]
+        return [entry._replace(keys=b"".join(keys)) for keys in by_slot.values()]
+
+    def _home(self, one: Any) -> int:  # noqa: ANN401 - any message that has a number
+        return self.shape.home(one.number)
+
+    def _home_of_founder(self, one: Any) -> int:  # noqa: ANN401 - any message that has a founder
+        return self.shape.home(one.founder)
+
+    def _slot(self, entry: Entry) -> int:
+        return self.shape.slot_of(entry.keys[:KEY_BYTES])
 
     async def _at_home(self, name: str, batch: Sequence[Any]) -> list[Any]:
-        return await self._scatter(name, batch, [self.shape.home(one.number) for one in batch], _number)
+        return await self._scatter(name, batch, self._home, _number)
 
     async def _scatter(
-        self, name: str, batch: Sequence[Any], slots: Sequence[int], by: Callable[[Any], int] | None = None
+        self, name: str, batch: Sequence[Any], slot_of: Callable[[Any], int], by: Callable[[Any], int] | None = None
     ) -> list[Any]:
-        """Return the answers to items, each of which goes to a slot.
-
-        The items of one slot and of one writing partition are one call. `by` returns the number of the state on whose
-        behalf an item is written, None: nothing is written.
-        """
-        places: dict[tuple[int, int | None], list[int]] = {}
-        for place, (one, slot) in enumerate(zip(batch, slots, strict=True)):
-            partition = by(one) % self.shape.partitions if by else None
-            places.setdefault((slot, partition), []).append(place)
-        calls = [Call(slot, name, [batch[at] for at in some], part) for (slot, part), some in places.items()]
+        """Return the answers to items, each of which goes to a slot."""
+        calls = self._calls(name, batch, slot_of, by)
+        replies = await self._transport.all([call for call, _ in calls]) if calls else ()
+        if len(calls) == 1:
+            return list(replies[0])
         answers: list[Any] = [None] * len(batch)
-        for some, replies in zip(places.values(), await self._transport.all(calls) if calls else (), strict=True):
-            for place, reply in zip(some, replies, strict=True):
+        for (_, places), some in zip(calls, replies, strict=True):
+            for place, reply in zip(places, some, strict=True):
                 answers[place] = reply
         return answers
+
+    def _calls(
+        self, name: str, batch: Sequence[Any], slot_of: Callable[[Any], int], by: Callable[[Any], int] | None
+    ) -> list[tuple[Call, list[int]]]:
+        """Return a call for each slot and each writing partition, with the places of its items in the batch.
+
+        `by` returns the number of the state on whose behalf an item is written, None: nothing is written.
+        """
+        (slots, partitions), places = self.shape, dict[tuple[int, int | None], list[int]]()
+        for place, one in enumerate(batch):
+            key = slot_of(one) if slots > 1 else 0, by(one) % partitions if by else None
+            places.setdefault(key, []).append(place)
+        return [
+            (Call(slot, name, [batch[at] for at in some], partition), some)
+            for (slot, partition), some in places.items()
+        ]
 
 
 def _number(one: Any) -> int:  # noqa: ANN401 - any message that has a number

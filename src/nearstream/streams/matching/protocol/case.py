@@ -64,6 +64,7 @@ class Case:
     decision: Decision | None = None  # what is decided about it
     is_restated: bool = False  # it was decided before
     is_gone: bool = False  # it was removed meanwhile
+    patch: bytes = b""  # Its record as a patch of that of the founder of its family. Empty: that would not save enough.
     joined: FamilyView | None = None  # Its family, with its place there. None: it founded one that nobody has joined.
     late: list[Compared] = field(default_factory=list)  # related states that it has not met before it was decided
 

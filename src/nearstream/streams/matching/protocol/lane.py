@@ -16,7 +16,7 @@ from nearstream.streams.matching.protocol.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
 from nearstream.streams.native import native
-from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Keep, Leave, Note, Proposal, Query, Shortened
+from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query, Shortened
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
 
@@ -77,9 +77,8 @@ class Lane:
         await self._store.confirm([case.number for case in cases])
         await self._restate([case for case in cases if case.is_restated], known)
         await self._settle([case for case in cases if not case.is_restated], known)
-        await self._leave_former(cases)
-        await self._withdraw(cases, known)
-        await shorten(self._store, self._judge, cases, known)
+        entries = self._entries_to_leave(cases, known)
+        await self._store.tidy(self._leaves_of_former(cases), entries, shortened(cases))
         return known
 
     # Deciding.
@@ -230,6 +229,7 @@ class Lane:
     async def _join(self, cases: Sequence[Case], known: Known) -> None:
         """Count documents in their families. Whom this makes the representative has to be in all its buckets."""
         decided = [(case, case.decision) for case in cases if case.decision is not None]
+        await self._patch([(case, one.founder) for case, one in decided if one.founder != case.number], known)
         needed = [
             (case, self._judge.join(case, decision.founder, known))
             for case, decision in decided
@@ -256,18 +256,26 @@ class Lane:
         if cases:
             await self._join(cases, known)
 
-    async def _leave_former(self, cases: Sequence[Case]) -> None:
-        """Let former states leave their families, now that the present ones have joined."""
-        leaves = [
+    async def _patch(self, copies: Sequence[tuple[Case, int]], known: Known) -> None:
+        """Find what copies have in common with the founders of their families, which is stored once."""
+        founders = {founder for _, founder in copies}
+        gone = [founder for founder in sorted(founders) if not known.has_text(founder)]
+        first = {founder: known.records[founder] for founder in founders if known.has_text(founder)}
+        first |= await self._store.kept(gone) if gone else {}
+        for case, founder in copies:
+            case.patch = self._judge.shortened(case, first[founder]) if founder in first else b""
+
+    @staticmethod
+    def _leaves_of_former(cases: Sequence[Case]) -> list[Leave]:
+        """Return which families former states leave, now that the present ones have joined."""
+        return [
             Leave(founder_of(case.registered.former_decision), case.registered.former)
             for case in cases
             if case.registered.former_decision is not None and not case.is_late
         ]
-        if leaves:
-            await self._store.leave(leaves)
 
-    async def _withdraw(self, cases: Sequence[Case], known: Known) -> None:
-        """Let copies leave the buckets of words that lead to their family without them.
+    def _entries_to_leave(self, cases: Sequence[Case], known: Known) -> list[Entry]:
+        """Return the buckets of words that lead to the families of copies without them.
 
         A dead document that is told again stays, because its heir may be leaving the same buckets right now.
         """
@@ -284,8 +292,7 @@ class Lane:
             keys = keys_without(self._keys_of_family(case, joined.representative, before), case.left)
             if keys:
                 entries.append(Entry(case.number, 0, keys))
-        if entries:
-            await self._store.withdraw(entries)
+        return entries
 
     @staticmethod
     def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
@@ -297,23 +304,10 @@ class Lane:
         return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))
 
 
-async def shorten(store: Store, judge: Judge, cases: Sequence[Case], known: Known) -> None:
-    """Store what copies have in common with the founders of their families once."""
-    joined = [case for case in cases if case.joined is not None and not case.is_gone]
-    decided = [(case, case.decision.founder) for case in joined if case.decision is not None]
-    copies = [(case, founder) for case, founder in decided if founder != case.number]
-    founders = {founder for _, founder in copies}
-    gone = [founder for founder in sorted(founders) if not known.has_text(founder)]
-    first = {founder: known.records[founder] for founder in founders if known.has_text(founder)}
-    first |= await store.kept(gone) if gone else {}
-    records: list[Shortened] = []
-    keeps: list[Keep] = []
-    for case, founder in copies:
-        record = judge.shortened(case, first[founder]) if founder in first else b""
-        if record:
-            records.append(Shortened(case.number, record))
-            keeps.append(Keep(founder, case.number))
-    answers = await store.keep(keeps) if keeps else ()
-    kept = [record for record, is_kept in zip(records, answers, strict=True) if is_kept]
-    if kept:
-        await store.shorten(kept)
+def shortened(cases: Iterable[Case]) -> list[Shortened]:
+    """Return the records of copies as patches of those that the homes of their families keep."""
+    return [
+        Shortened(case.number, case.patch)
+        for case in cases
+        if case.patch and case.joined is not None and case.joined.is_kept
+    ]

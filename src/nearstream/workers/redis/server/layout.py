@@ -84,7 +84,7 @@ LINK_SCORE, SITE_SCORE = 2**50, 2**51
 LATE, SUPERSEDED, GONE, DECIDED, FOLLOWED = 1, 2, 4, 8, 16
 WAS_KNOWN = 1  # of a removal
 KINDS, REPEATS, REMOVAL, STUB = 64, 64, 128, 192
-JOINS_DEAD, JOINS_FULL = 1, 2  # flags of a join
+JOINS_DEAD, JOINS_FULL, JOINS_KEEPING = 1, 2, 4  # flags of a join
 PUT_ITEM, REMOVAL_ITEM, LABEL_ITEM = 0, 1, 2
 UNDECLARED = 255  # in place of a status: a former state follows, whose keys have to be declared
 

@@ -70,7 +70,6 @@ _FORMS = {
     "shorten": _Form(states.pack_shortened, _unpack_nothing),
     "decide": _Form(states.pack_proposals, states.unpack_decided),
     "join": _Form(families.pack_joins, families.unpack_joined),
-    "keep": _Form(families.pack_keeps, families.unpack_kept),
     "kept": _Form(families.pack_founders, _unpack_same),
     "leave": _Form(families.pack_leaves, _unpack_same),
     "mark": _Form(families.pack_marks, _unpack_nothing),

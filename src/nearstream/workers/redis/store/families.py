@@ -5,13 +5,14 @@ from struct import Struct
 
 from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.streams.store.families import Growth
-from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Keep, Leave, Mark, Measure
+from nearstream.streams.store.messages import LINK_BYTES, Cover, FamilyView, Join, Leave, Mark, Measure
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.server.layout import (
     FAMILY_FORMAT,
     JOIN_FORMAT,
     JOINS_DEAD,
     JOINS_FULL,
+    JOINS_KEEPING,
     LEFT_FIRST,
     MARK_FORMAT,
     RECIPIENTS,
@@ -24,7 +25,7 @@ from nearstream.workers.redis.server.layout import (
 
 _FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FORMAT))
 _JOINS = Struct(">II")  # slot of time, count
-_ORDINAL_BYTES, _SITES_BYTES = 4, 2
+_JOINED = Struct(">IH?")  # ordinal, count of sites, whether the record of the founder is kept
 _Packed = tuple[list[bytes], list[bytes]]
 _Grown = tuple[bytes | None, int, int, int, list[bytes], bytes, int]  # as `growth` packs it
 
@@ -56,10 +57,12 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
         if join.sender or join.recipients:
             addresses = tag + KeyKind.ADDRESSES + _bytes(join.founder)
             keys |= {addresses + SENDERS.encode(), addresses + RECIPIENTS.encode()}
+        if join.keeps:
+            keys |= {tag + KeyKind.KEPT + _bytes(join.founder), tag + KeyKind.RECORDS + layout.group(join.founder)}
         head = _JOIN.pack(
             _bytes(join.founder),
             _bytes(join.number),
-            JOINS_DEAD * join.is_dead | JOINS_FULL * join.is_full,
+            JOINS_DEAD * join.is_dead | JOINS_FULL * join.is_full | JOINS_KEEPING * join.keeps,
             _bytes(join.instead),
             join.family_id,
             (join.first_seen_ms + TIME_SHIFT).to_bytes(6, "big"),
@@ -75,10 +78,9 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
 
 def unpack_joined(_layout: StoreLayout, _join: Join, _now_ms: int, answer: bytes) -> FamilyView:
     """Return the answer to a join."""
-    sites_at = _FAMILY.size + _ORDINAL_BYTES
-    links_at = sites_at + _SITES_BYTES
-    view = _view(answer, _int(answer[_FAMILY.size : sites_at]), _int(answer[sites_at:links_at]))
-    return view._replace(new_links=tuple(one == ord("1") for one in answer[links_at:]))
+    ordinal, sites, is_kept = _JOINED.unpack_from(answer, _FAMILY.size)
+    new_links = tuple(map(bool, answer[_FAMILY.size + _JOINED.size :]))
+    return _view(answer, ordinal, sites)._replace(new_links=new_links, is_kept=is_kept)
 
 
 def pack_leaves(layout: StoreLayout, tag: bytes, batch: Sequence[Leave]) -> _Packed:
@@ -132,20 +134,6 @@ def unpack_growth(layout: StoreLayout, measure: Measure, now_ms: int, answer: _G
         labelled,
         sites,
     )
-
-
-def pack_keeps(layout: StoreLayout, tag: bytes, batch: Sequence[Keep]) -> _Packed:
-    """Return the keys of founders, and the number of each."""
-    keys = set[bytes]()
-    for founder, _ in batch:
-        group = layout.group(founder)
-        keys |= {tag + KeyKind.KEPT + _bytes(founder), tag + KeyKind.STATES + group, tag + KeyKind.RECORDS + group}
-    return list(keys), [_bytes(keep.founder) for keep in batch]
-
-
-def unpack_kept(_layout: StoreLayout, _keep: Keep, _now_ms: int, answer: int) -> bool:
-    """Return whether the record of a founder is kept."""
-    return bool(answer)
 
 
 def pack_founders(_layout: StoreLayout, tag: bytes, batch: Sequence[int]) -> _Packed:

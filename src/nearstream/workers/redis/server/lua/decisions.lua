@@ -47,22 +47,6 @@ define('shorten', true, function(c, item)
   return 0
 end)
 
--- An item is a founder, whose record is kept for a retention from now on. Answer: 1, or 0 if it is not there.
-define('keep', true, function(c, item)
-  local s, key = read_state(c, (struct.unpack('>I5', item))), c.tag .. KEPT_KEY .. item
-  local since = redis.call('HGET', key, 't')
-  if not since or is_over(c, tonumber(since), 1) then
-    local records = c.tag .. RECORDS_KEY .. s.group
-    local record = not s.is_gone and redis.call('HGET', records, s.field)
-    if not record then return 0 end
-    redis.call('HSET', key, 'r', record)
-    redis.call('HSET', records, s.field, PATCH)  -- one that changes nothing
-  end
-  redis.call('HSET', key, 't', string.format('%.f', c.now))
-  renew(c, key, 1)
-  return 1
-end)
-
 -- An item is a founder. Answer: its record, if it is kept.
 define('kept', false, function(c, item)
   local got = redis.call('HMGET', c.tag .. KEPT_KEY .. item, 't', 'r')

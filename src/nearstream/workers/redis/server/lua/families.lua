@@ -95,13 +95,30 @@ local function link(f, links, number)
       redis.call('ZADD', f.members, 'NX', LINK_SCORE + number, one)
     end
     local first = redis.call('ZSCORE', f.members, one)
-    news = news .. ((not first or first - LINK_SCORE == number) and '1' or '0')
+    news = news .. ((not first or first - LINK_SCORE == number) and '\1' or '\0')
   end
   return news
 end
 
--- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, count of sites, '1' or '0' for
--- each link.
+-- Keep the record of a founder for a retention from now on. Return 1, or 0 if it is not there.
+local function keep(c, founder)
+  local key = c.tag .. KEPT_KEY .. struct.pack('>I5', founder)
+  local since = redis.call('HGET', key, 't')
+  if not since or is_over(c, tonumber(since), 1) then
+    local s = read_state(c, founder)
+    local records = c.tag .. RECORDS_KEY .. s.group
+    local record = not s.is_gone and redis.call('HGET', records, s.field)
+    if not record then return 0 end
+    redis.call('HSET', key, 'r', record)
+    redis.call('HSET', records, s.field, PATCH)  -- one that changes nothing
+  end
+  redis.call('HSET', key, 't', string.format('%.f', c.now))
+  renew(c, key, 1)
+  return 1
+end
+
+-- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, count of sites, whether the
+-- record of the founder is kept, for each link whether it is new.
 define('join', true, function(c, item)
   local founder, number, flags, instead, id, first_seen, now, site, first_site, links, senders, at =
     struct.unpack(JOIN_FORMAT, item)
@@ -134,7 +151,8 @@ define('join', true, function(c, item)
     f.representative, f.bare = number, is_full and 0 or 1
   end
   write_family(c, f)
-  return f.packed .. struct.pack('>I4I2', ordinal, count_sites(f.members, ordinal)) .. news
+  local is_kept = bit.band(flags, JOINS_KEEPING) > 0 and keep(c, founder) or 0
+  return f.packed .. struct.pack('>I4I2B', ordinal, count_sites(f.members, ordinal), is_kept) .. news
 end)
 
 define('leave', true, function(c, item)
