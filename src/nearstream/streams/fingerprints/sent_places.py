@@ -122,9 +122,10 @@ def _mapping(text: str, rules: TextRules) -> _Mapping:
 def _has_blank(text: str, cut: int, rules: TextRules) -> bool:
     """Return whether the normal form has a blank at a cut."""
     before, after = text[max(0, cut - _AROUND) : cut], text[cut : cut + _AROUND]
-    if after[:1].isspace() and not any(map(_stands_alone, before + after)):
+    around = before + after
+    if after[:1].isspace() and (around.isascii() or not any(map(_stands_alone, around))):
         return True
-    one, other, both = _sizes([before, after, before + after], rules)
+    one, other, both = _sizes([before, after, around], rules)
     return not one or not other or both > one + other
 
 

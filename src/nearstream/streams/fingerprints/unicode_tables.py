@@ -196,7 +196,7 @@ def _holds_text(first: int, table: NDArray[np.uint32]) -> bool:
     if np.any(block & (BASE | MARK)):
         return True
     codes = np.flatnonzero(block & REPLACED == 0) + first
-    return any(unicodedata.decomposition(chr(code)) for code in codes.tolist())
+    return any(unicodedata.decomposition(chr(code)) for code in codes[codes < _DECOMPOSING[-1].stop].tolist())
 
 
 def _decompositions(fold: NDArray[np.uint32]) -> tuple[_Parts, dict[int, int]]:

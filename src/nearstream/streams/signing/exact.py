@@ -25,15 +25,16 @@ def normal_text(text: str, scheme: Scheme) -> str:
     return normalize(rewritten(text, scheme.text), scheme.text).data.decode()
 
 
-def exact_distance(one: str, other: str, cells: int = CELLS_MAX) -> int | None:
+def exact_distance(one: str, other: str, cells: int = CELLS_MAX, *, expected: int | None = None) -> int | None:
     """Return the edit distance of two normal forms: insertions, deletions and substitutions of a character.
 
     Args:
         one: A normal form.
         other: Another one.
         cells: Most cells of the table, the product of both lengths. None is returned where there are more.
+        expected: What the distance hardly exceeds. If so, cells that no shorter way reaches are not computed.
     """
-    return Levenshtein.distance(one, other) if len(one) * len(other) <= cells else None
+    return Levenshtein.distance(one, other, score_hint=expected) if len(one) * len(other) <= cells else None
 
 
 def shingle_set(text: str, scheme: Scheme, key: HashKey) -> Hashes:

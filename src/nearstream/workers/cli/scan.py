@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import UnsetType, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.document import Document
@@ -55,7 +55,8 @@ class EarlierTexts:
             return None
         from nearstream.streams.signing.exact import exact_distance, normal_text
 
-        return exact_distance(normal_text(text, self._scheme), normal_text(other, self._scheme))
+        expected = verdict.distance.high if verdict.distance else None
+        return exact_distance(normal_text(text, self._scheme), normal_text(other, self._scheme), expected=expected)
 
 
 def add_scan(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +171,7 @@ def _in_sent_text(event: Event, text: str, rules: TextRules) -> Event:
     """Return a verdict with places of new text in the text as it was sent, or another event as it is."""
     from nearstream.streams.relations.novelty import sent_spans
 
-    if not isinstance(event, DocumentVerdict) or isinstance(event.novel_spans, UnsetType):
+    if not isinstance(event, DocumentVerdict) or not event.novel_spans:
         return event
     return replace(event, novel_spans=sent_spans(event.novel_spans, text, rules))
 
