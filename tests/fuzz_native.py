@@ -13,6 +13,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.streams.estimates import comparing
 from nearstream.streams.estimates.comparing import fields_of, reach_table, unrelated_costs
+from nearstream.streams.estimates.estimate import unpack_estimates
 from nearstream.streams.estimates.passages import common_text, cover
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import native
@@ -67,8 +68,10 @@ def meet(random: Random) -> None:
 def agrees(arriving: Signature, others: list[Signature]) -> None:
     """Compare a signature with others, and with their records, as the reference does."""
     expected = [estimates.estimate(arriving, other) for other in others]
-    found, recorded = comparing.compare(arriving, others), list(map(_recorded, others))
-    assert found == comparing.compare(arriving, recorded) == expected, f"other estimates of {others!r}"
+    packed, recorded = comparing.compare(arriving, others), list(map(_recorded, others))
+    found = unpack_estimates(packed)
+    assert packed == comparing.compare(arriving, recorded), f"other estimates of records {others!r}"
+    assert found == expected, f"other estimates of {others!r}"
     assert [list(map(type, each)) for each in found] == [list(map(type, each)) for each in expected]
     covers = [covering.cover(arriving, other) for other in others]
     assert cover(arriving, others) == cover(arriving, recorded) == covers, f"other parts found in {others!r}"

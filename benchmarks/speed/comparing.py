@@ -27,12 +27,13 @@ from benchmarks.quality.corpus import CorpusError, Text, document, read_texts
 from benchmarks.speed.measure import cpu, pin, positive
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
-from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.estimate import unpack_estimates
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with
 from nearstream.streams.matching.looking_up import look_up
+from nearstream.streams.relations.rules import decide
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
-from nearstream.streams.relations.verdict import first_rule, rule_of_texts
+from nearstream.streams.relations.verdict import first_rule
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import Recorded, pack_signature, signature_of, unpack_record
@@ -82,13 +83,14 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
 def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of CPU of a comparison in each way, unpacking included."""
 
-    def relations(each: Arrived, compared: Callable[[Signature, list[Recorded]], list[Estimate]]) -> list[str]:
-        estimates = compared(each.newcomer.signature, each.documents())
-        return [first_rule(rule_of_texts(numbers), numbers).relation for numbers in estimates]
+    def relations(each: Arrived) -> list[str]:
+        packed = compare(each.newcomer.signature, each.documents())
+        decided = zip(decide(packed, DEFAULT_THRESHOLDS), unpack_estimates(packed), strict=True)
+        return [first_rule(by_text, numbers).relation for by_text, numbers in decided]
 
-    found = Counter(relation for each in arrived for relation in relations(each, compare))
+    found = Counter(relation for each in arrived for relation in relations(each))
     comparisons = found.total()
-    in_c = best_us(lambda each: relations(each, compare), arrived, repeats) / comparisons
+    in_c = best_us(relations, arrived, repeats) / comparisons
     in_matcher = best_us(lambda each: compare_with(each.newcomer, each.candidates()), arrived, repeats)
     return {
         "processor": cpu(),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.estimates.comparing import compare, estimate, reach_table, unrelated_costs
-from nearstream.streams.estimates.estimate import PACKED
+from nearstream.streams.estimates.estimate import PACKED, unpack_estimates
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
@@ -53,7 +53,7 @@ def test_c_agrees_on_noise_moves_and_lengths() -> None:
 
 
 def test_nothing_is_compared_with_nothing() -> None:
-    assert compare(BASE, []) == []
+    assert compare(BASE, []) == b""
 
 
 def test_what_one_comparison_left_does_not_change_the_next() -> None:
@@ -61,7 +61,7 @@ def test_what_one_comparison_left_does_not_change_the_next() -> None:
     parts = [[random.randrange(1 << 19) for _ in range(200)] for _ in range(3)]
     others = [made_up(random, parts, is_split=False) for _ in range(40)]
     arriving = made_up(random, parts, is_split=False)
-    found = compare(arriving, others)
+    found = unpack_estimates(compare(arriving, others))
     assert found == [estimate(arriving, other) for other in others]
 
 
@@ -92,6 +92,16 @@ def test_other_arguments_are_refused() -> None:
     for reach in (None, lambda rate: None, lambda rate: b""):
         with pytest.raises((TypeError, ValueError)):
             native.compare(*good[:3], reach, unrelated_costs())
+
+
+@given(st.binary(min_size=48, max_size=48))
+def test_other_rules_and_parts_of_estimates_are_refused(steps: bytes) -> None:
+    estimates = compare(BASE, [sign(words(1, 50))])
+    with suppress(ValueError):
+        assert len(native.decide(estimates, (steps, steps))) == 2
+    for arguments in ((estimates, (steps[:-1],)), (estimates, (bytes(24),)), (estimates, [steps]), (estimates, (1,))):
+        with pytest.raises((TypeError, ValueError)):
+            native.decide(*arguments)
 
 
 @given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())

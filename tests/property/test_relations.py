@@ -12,9 +12,9 @@ from nearstream.streams.estimates.passages import common_text, cover
 from nearstream.streams.relations.conditions import conditions, nearest
 from nearstream.streams.relations.describe import Related, changed_characters
 from nearstream.streams.relations.novelty import Source, novelty
-from nearstream.streams.relations.rules import decide
-from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
-from nearstream.streams.relations.verdict import relate
+from nearstream.streams.relations.rules import Rule, is_near_threshold
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
+from nearstream.streams.relations.verdict import relate, rule_of_texts
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import KEY, STANDARD, sign
@@ -141,9 +141,20 @@ def estimates(draw: st.DrawFn) -> Estimate:
 @given(estimates())
 @settings(max_examples=400)
 def test_the_conditions_shown_to_a_person_are_those_that_decide(numbers: Estimate) -> None:
-    decided = decide(numbers, DEFAULT_THRESHOLDS)
-    shown = [each for each in conditions(numbers, DEFAULT_THRESHOLDS) if each.clauses and each.holds]
-    assert (shown[0].rule.name, shown[0].rule.relation) == (decided.name, decided.relation)
+    decided = rule_of_texts(numbers, DEFAULT_THRESHOLDS)
+    assert _shown(numbers, DEFAULT_THRESHOLDS) is decided
     lacking = nearest(numbers, DEFAULT_THRESHOLDS)
     assert (decided.relation == "unrelated") == bool(lacking.failing)
     assert all(each.lacks >= 0 and not each.holds for each in lacking.failing)
+
+
+@given(estimates())
+@settings(max_examples=100)
+def test_a_number_is_near_a_threshold_if_a_small_move_of_it_shows_another_relation(numbers: Estimate) -> None:
+    decided = rule_of_texts(numbers)
+    moved = [_shown(numbers, each).relation != decided.relation for each in neighbours(DEFAULT_THRESHOLDS)]
+    assert is_near_threshold(numbers, decided, DEFAULT_THRESHOLDS) == any(moved)
+
+
+def _shown(numbers: Estimate, thresholds: Thresholds) -> Rule:
+    return next(each.rule for each in conditions(numbers, thresholds) if each.holds)

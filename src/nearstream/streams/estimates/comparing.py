@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.estimate import PACKED, Estimate
+from nearstream.streams.estimates.estimate import Estimate, unpack_estimates
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.streams.native import PackedText, TextFields, native
 from nearstream.streams.store.record import Comparable, Recorded
@@ -65,16 +65,22 @@ def tie(a: Stated, b: Stated) -> int:
     """
     if same_lineage(a, b):
         return ONE_LINEAGE
-    if a.lineage and b.lineage and a.collection == b.collection:
-        host = _host_of(a.lineage)
-        if host and host == _host_of(b.lineage):
+    one, other = a.lineage, b.lineage
+    if one and other and a.collection == b.collection:
+        host = _host_of(_start_of(one))
+        if host and host == _host_of(_start_of(other)):
             return ONE_SITE
     return NO_TIE
 
 
+def _start_of(url: str) -> str:
+    """Return a URL up to the slash that ends its host."""
+    return "/".join(url.split("/", 3)[:3])
+
+
 @lru_cache(maxsize=_CACHED_HOSTS)
-def _host_of(lineage: str) -> str:
-    return host_of(lineage)
+def _host_of(start: str) -> str:
+    return host_of(start)
 
 
 def refuse_incomparable(a: Signature, b: Signature) -> None:
@@ -92,11 +98,10 @@ def refuse_incomparable(a: Signature, b: Signature) -> None:
         raise ValueError(f"normal forms of at least one byte expected, not of {a.n_bytes} and {b.n_bytes} bytes")
 
 
-def compare(arriving: Signature, others: Sequence[Comparable]) -> list[Estimate]:
-    """Compare a text with others of its collection."""
+def compare(arriving: Signature, others: Sequence[Comparable]) -> bytes:
+    """Compare a text with others of its collection and return the estimates, packed."""
     ties = bytes([tie(arriving, other) for other in others])
-    packed = native.compare(fields_of(arriving), tuple(map(text_of, others)), ties, reach_table, unrelated_costs())
-    return list(map(Estimate._make, PACKED.iter_unpack(packed)))
+    return native.compare(fields_of(arriving), tuple(map(text_of, others)), ties, reach_table, unrelated_costs())
 
 
 def estimate(a: Signature, b: Signature) -> Estimate:
@@ -105,7 +110,7 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     The order of the arguments does not matter. Whole signatures and those that an index keeps give equal numbers.
     """
     refuse_incomparable(a, b)
-    return compare(a, [b])[0]
+    return unpack_estimates(compare(a, [b]))[0]
 
 
 def text_of(document: Comparable) -> TextFields | PackedText:

@@ -139,6 +139,11 @@ class Estimate(NamedTuple):
         return (self.expected - self.distance) / (_KINSHIP_UNIT * self.longer_characters)
 
 
+def unpack_estimates(packed: bytes) -> list[Estimate]:
+    """Return estimates that C packed."""
+    return list(map(Estimate._make, PACKED.iter_unpack(packed)))
+
+
 def ratio(part: float, whole: float) -> float:
     """Return a share, 0 of nothing."""
     return part / whole if whole else 0.0

@@ -9,13 +9,13 @@ from nearstream.schemas.documents.document import MAIL_SOURCE
 from nearstream.schemas.documents.evidence import SharedKeys, family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
-from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.estimate import Estimate, unpack_estimates
 from nearstream.streams.estimates.passages import cover
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.relations.describe import Related
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
-from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule
+from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule, decide
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import (
     SURROUNDINGS_DIFFER,
@@ -23,7 +23,6 @@ from nearstream.streams.relations.verdict import (
     first_rule,
     is_copy,
     rule_of_surroundings,
-    rule_of_texts,
 )
 from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.record import Comparable, signature_of
@@ -135,10 +134,10 @@ class Compared:
 
 def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Compared]:
     """Compare a document with candidates, in their order."""
-    estimates, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
-    for candidate, numbers in zip(candidates, estimates, strict=True):
-        by_text = rule_of_texts(numbers, newcomer.thresholds)
-        by_text = rule_of_surroundings(by_text, newcomer.signature, candidate.earlier)
+    packed, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
+    estimates, by_texts = unpack_estimates(packed), decide(packed, newcomer.thresholds)
+    for candidate, numbers, decided in zip(candidates, estimates, by_texts, strict=True):
+        by_text = rule_of_surroundings(decided, newcomer.signature, candidate.earlier)
         rule, are_copies = first_rule(by_text, numbers), is_copy(by_text)
         is_common = _share_common_text(candidate, numbers, rule, are_copies=are_copies)
         found.append(Compared(candidate, newcomer, numbers, rule, are_copies, is_common))

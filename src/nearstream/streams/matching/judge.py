@@ -255,7 +255,4 @@ class Hints:
 
     def numbers(self, anchors: Anchors) -> list[int]:
         """Return where anchors lead, for each that is known."""
-        if self._young.keys().isdisjoint(anchors) and self._old.keys().isdisjoint(anchors):
-            return []
-        young, old = self._young.get, self._old.get
-        return [number for anchor in anchors if (number := young(anchor) or old(anchor))]
+        return list(filter(None, map(self._young.get, anchors, map(self._old.get, anchors))))

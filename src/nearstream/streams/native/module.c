@@ -11,6 +11,7 @@
 #include "entries.h"
 #include "estimates/common_end.h"
 #include "estimates/covering.h"
+#include "estimates/deciding.h"
 #include "estimates/passages.h"
 #include "packed_fields.h"
 #include "platform.h"
@@ -22,7 +23,7 @@
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 13 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 14 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -261,6 +262,7 @@ static PyMethodDef functions[] = {
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
+    {"decide", decide, METH_VARARGS, "Return the place of the rule that decides each estimate, by each table of rules."},
     {"cover", cover, METH_VARARGS, "Return which parts of a text each of others has."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},

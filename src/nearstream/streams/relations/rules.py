@@ -1,18 +1,23 @@
 """Rules by which an estimate becomes a relation."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from operator import attrgetter, ge, gt, le, lt
-from typing import Any, Literal
+from functools import cache, cached_property
+from operator import ge, gt, le, lt
+from struct import Struct
+from typing import Literal
 
 from nearstream.schemas.documents import evidence
-from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.relations.thresholds import Thresholds
+from nearstream.streams.estimates.estimate import PACKED, Estimate
+from nearstream.streams.native import native
+from nearstream.streams.relations.thresholds import Thresholds, neighbours
 
 Relation = evidence.Relation | Literal["unrelated"]
 SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge}
-_Number = Callable[[Any], float]
+_STEP = Struct("=BBB5xd")  # number, sides, ends, bound: as native/estimates/deciding.h reads a comparison
+_SIDES = {"<": 1, "<=": 3, ">": 4, ">=": 6}
+_NUMBERS = Estimate._fields[1:]  # those that are compared come first
+_ENDS_CLAUSE, _ENDS_RULE, _OF_TWO_SITES = 1, 2, 4
 
 Comparison = tuple[str, str, str]
 """A field of an estimate, a sign, and the threshold that the field is compared with."""
@@ -33,25 +38,6 @@ class Rule:
     def thresholds(self) -> tuple[str, ...]:
         """Names of all thresholds in its condition."""
         return tuple(dict.fromkeys(threshold for clause in self.clauses for _, _, threshold in clause))
-
-    def holds(self, estimate: Estimate, thresholds: Thresholds) -> bool:
-        """Return whether its condition holds."""
-        if self.of_two_sites and estimate.same_site:
-            return False
-        for clause in self._compiled:  # loops, because a pair has some ten comparisons
-            for number, compare, bound in clause:
-                if compare(number(estimate), bound(thresholds)):
-                    break
-            else:
-                return False
-        return True
-
-    @cached_property
-    def _compiled(self) -> tuple[tuple[tuple[_Number, Callable[[float, float], bool], _Number], ...], ...]:
-        return tuple(
-            tuple((attrgetter(number), SIGNS[sign], attrgetter(bound)) for number, sign, bound in clause)
-            for clause in self.clauses
-        )
 
 
 EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
@@ -125,29 +111,37 @@ SHARED_PASSAGE = Rule(
 RULES = (FEW_EDITS, SCATTERED_NOISE, NO_COMMON_TEXT, REORDERED, COVERED, SPREAD_EDITS, SHARED_PASSAGE)
 """The rules that numbers decide, in the order in which they are tried."""
 
-_CONSULTED = {
-    rule: frozenset(name for earlier in RULES[: place + 1] for name in earlier.thresholds)
-    for place, rule in enumerate(RULES)
-}
+RULES_OF_TEXTS = (EQUAL_DIGEST, TOO_SHORT, *RULES)
+"""The rules that two texts decide, whatever their lineage."""
 
 
-def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
-    """Return the first rule whose condition holds for an estimate.
-
-    Short texts, equal digests and lineage are not considered here.
-    """
-    return next((rule for rule in RULES[:-1] if rule.holds(estimate, thresholds)), RULES[-1])
+def decide(estimates: bytes, thresholds: Thresholds) -> list[Rule]:
+    """Return the first rule that holds for each of the packed estimates, whatever the lineage."""
+    return [RULES_OF_TEXTS[place] for place in native.decide(estimates, (_packed(thresholds),))]
 
 
-def consulted_thresholds(rule: Rule) -> frozenset[str]:
-    """Return the names of the thresholds checked until this rule held.
+def is_near_threshold(estimate: Estimate, rule: Rule, thresholds: Thresholds) -> bool:
+    """Return whether moving one threshold a little changes the relation that a rule of numbers decided."""
+    if not rule.clauses:
+        return False
+    places = native.decide(PACKED.pack(*estimate), _packed_neighbours(thresholds))
+    return any(RULES_OF_TEXTS[place].relation != rule.relation for place in set(places))
 
-    A rule that `decide` never returns has no such thresholds.
-    """
-    return _CONSULTED.get(rule, frozenset())
+
+@cache
+def _packed_neighbours(thresholds: Thresholds) -> tuple[bytes, ...]:
+    return tuple(map(_packed, neighbours(thresholds)))
 
 
-def compared_fields(threshold: str) -> tuple[str, ...]:
-    """Return the fields of an estimate that a threshold is compared with."""
-    comparisons = [each for rule in RULES for clause in rule.clauses for each in clause]
-    return tuple(dict.fromkeys(number for number, _, name in comparisons if name == threshold))
+@cache
+def _packed(thresholds: Thresholds) -> bytes:
+    """Return the conditions of all rules but the last one, which holds if no other does."""
+    return b"".join(step for rule in RULES[:-1] for step in _steps(rule, thresholds))
+
+
+def _steps(rule: Rule, thresholds: Thresholds) -> Iterator[bytes]:
+    for place, clause in enumerate(rule.clauses, 1):
+        end = _ENDS_CLAUSE | _ENDS_RULE * (place == len(rule.clauses)) | _OF_TWO_SITES * rule.of_two_sites
+        for at, (number, sign, threshold) in enumerate(clause, 1):
+            ends = end * (at == len(clause))
+            yield _STEP.pack(_NUMBERS.index(number), _SIDES[sign], ends, getattr(thresholds, threshold))

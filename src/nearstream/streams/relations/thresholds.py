@@ -1,7 +1,6 @@
 """Thresholds of the rules that distinguish relations."""
 
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 
 _COUNTS = frozenset(("symbols_min", "common_words_min"))
 _ASCENDING = ("order_free_min", "version_min", "containment_min")
@@ -59,14 +58,13 @@ class Thresholds:
 DEFAULT_THRESHOLDS = Thresholds()
 
 
-@cache
-def neighbours(thresholds: Thresholds, names: frozenset[str]) -> tuple[Thresholds, ...]:
-    """Return copies of the thresholds with one of these names moved, down and up.
+def neighbours(thresholds: Thresholds) -> tuple[Thresholds, ...]:
+    """Return copies of the thresholds with one of them moved, down and up.
 
     A threshold moves by 0.07, `order_gap` by 0.05, `distance_ratio_max` by 0.03 and `order_free_min` by 0.02. Counts do
     not move.
     """
-    shares = {name: value for name, value in asdict(thresholds).items() if name in names - _COUNTS}
+    shares = {name: value for name, value in asdict(thresholds).items() if name not in _COUNTS}
     return tuple(
         replace(thresholds, **{name: _clamp(value + sign * _STEPS.get(name, _STEP), *_range(thresholds, name))})
         for name, value in shares.items()

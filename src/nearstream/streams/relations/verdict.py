@@ -1,7 +1,7 @@
 """Verdict: how two documents are related, why, and where its numbers are weak."""
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Literal
 
 from nearstream.schemas.documents.document import (
@@ -12,7 +12,7 @@ from nearstream.schemas.documents.document import (
 )
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import fields_of, text_of
-from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.estimates.estimate import PACKED, Estimate
 from nearstream.streams.native import native
 from nearstream.streams.relations.rules import (
     COMMON_END,
@@ -21,14 +21,12 @@ from nearstream.streams.relations.rules import (
     EQUAL_MAIN_CONTENT,
     SAME_LINEAGE,
     SCATTERED_NOISE,
-    TOO_SHORT,
     Relation,
     Rule,
-    compared_fields,
-    consulted_thresholds,
     decide,
+    is_near_threshold,
 )
-from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from nearstream.streams.store.record import Comparable
 
 MANY_SIBLINGS = "many_siblings"
@@ -127,9 +125,7 @@ def first_rule(by_text: Rule, estimate: Estimate) -> Rule:
 
 def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Rule:
     """Return the first rule that holds for two texts, whatever their lineage."""
-    if estimate.is_equal:
-        return EQUAL_DIGEST
-    return TOO_SHORT if estimate.is_short else decide(estimate, thresholds)
+    return decide(PACKED.pack(*estimate), thresholds)[0]
 
 
 def rule_of_surroundings(by_text: Rule, one: Signature, other: Comparable) -> Rule:
@@ -166,36 +162,12 @@ def low_confidence_reasons(
     reasons = {
         BELOW_MIN_LENGTH: min(text.shingles for text in texts) < SHINGLES_MIN,
         "few_symbols": estimate.symbols_shorter < _SYMBOLS_MIN,
-        NEAR_THRESHOLD: _is_near_threshold(estimate, rule, thresholds),
+        NEAR_THRESHOLD: is_near_threshold(estimate, rule, thresholds),
         "char_noise": estimate.scattered or rule is SCATTERED_NOISE,
         "long_text": estimate.longer_characters > _CHARACTERS_MAX,
         "no_word_breaks": any(text.spaceless for text in texts),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)
-
-
-def _is_near_threshold(estimate: Estimate, rule: Rule, thresholds: Thresholds) -> bool:
-    """Return whether moving one threshold a little past a number changes the relation."""
-    return any(
-        low <= getattr(estimate, field) <= high and decide(estimate, moved).relation != rule.relation
-        for field, low, high, moved in _moves(rule, thresholds)
-    )
-
-
-@cache
-def _moves(rule: Rule, thresholds: Thresholds) -> tuple[tuple[str, float, float, Thresholds], ...]:
-    """Return every small move of one threshold that was checked.
-
-    Each item is the field of an estimate that the threshold is compared with, the two values between which the
-    threshold moves, and the thresholds after the move.
-    """
-    return tuple(
-        (field, *sorted((getattr(thresholds, name), getattr(moved, name))), moved)
-        for moved in neighbours(thresholds, consulted_thresholds(rule))
-        for name in consulted_thresholds(rule)
-        if getattr(moved, name) != getattr(thresholds, name)
-        for field in compared_fields(name)
-    )
 
 
 def have_other_texts_above(one: Signature, other: Comparable) -> bool:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from nearstream.streams.estimates.comparing import compare
+from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.verdict import Verdict, relate
@@ -22,7 +22,7 @@ LABELS = ["fine", "mail", "compact", "noise"]
 def related(newer: list[str], older: list[str], label: str = "fine") -> Verdict:
     signer = Signer(preset(label, KEY), KEY)
     one, other = sign(newer, "b", signer), sign(older, "a", signer)
-    (numbers,) = compare(one, [other])
+    numbers = estimate(one, other)
     assert expected_estimate(one, other) == numbers
     return relate(one, other, numbers)
 
@@ -73,7 +73,7 @@ def test_songs_of_one_refrain_are_no_copies_under_any_key() -> None:
         key = HashKey.from_secret(b"of a deployment, %d" % number)
         signer = Signer(preset("fine", key), key)
         one, other = sign(songs[0], "a", signer), sign(songs[1], "b", signer)
-        (numbers,) = compare(other, [one])
+        numbers = estimate(other, one)
         assert relate(other, one, numbers).relation == "overlap"
 
 

@@ -1,6 +1,5 @@
 """The verdicts about pairs of texts with a known relation."""
 
-from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -14,8 +13,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.describe import CONFIDENCE
-from nearstream.streams.relations.rules import consulted_thresholds, decide
-from nearstream.streams.relations.thresholds import Thresholds, neighbours
+from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import Verdict, relate
 from tests.support.made_up import sign, with_noise, words
 
@@ -235,15 +233,6 @@ def test_a_number_close_to_a_bound_is_near_threshold() -> None:
     assert "near_threshold" in relate(one, other, close).low_confidence
     clear = numbers._replace(shared_shorter=0.78)
     assert "near_threshold" not in relate(one, other, clear).low_confidence
-
-
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_a_bound_that_no_rule_came_to_is_near_to_nothing(sample: str) -> None:
-    _, _, numbers = numbers_of(sample)
-    decided = decide(numbers, Thresholds())
-    moved = {each for each in neighbours(Thresholds(), frozenset(asdict(Thresholds())))}
-    near = {each for each in moved if decide(numbers, each).relation != decided.relation}
-    assert near <= set(neighbours(Thresholds(), consulted_thresholds(decided)))
 
 
 PAGE = Path(__file__).parents[4] / "docs/relations.md"
