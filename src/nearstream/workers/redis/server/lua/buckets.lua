@@ -1,4 +1,5 @@
 local function place_in(held, number)
+  if #held == NUMBER_BYTES then return held == number and 1 end
   local at = string.find(held, number, 1, true)
   while at and at % NUMBER_BYTES ~= 1 do at = string.find(held, number, at + 1, true) end
   return at
@@ -44,18 +45,21 @@ end
 -- once, and written by `write_shared`.
 local function visit(c, item, change, inserts)
   local number, hint, count, shares, at = struct.unpack(ENTRY_FORMAT, item)
-  local call, sub, keys, key_at, own, parts, often = redis.call, string.sub, c.keys, c.key_at, stored(number), {}, c.often
+  local call, sub, keys, key_at, own, parts = redis.call, string.sub, c.keys, c.key_at, stored(number), {}
+  local known, is_held = {[own] = number, [stored(hint)] = hint}, false
   local buckets, shared = c.buckets, shared_buckets(item, at + FIELD_BYTES * count, shares)
   for i = 0, count - 1 do
     local key, field, index = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1), shared[i]
     local held = index and buckets[index]
     if not held then
-      -- Both commands say whether the bucket is empty. Which one is cheaper depends on how often buckets are.
-      held = (often > 0 or not inserts) and call('HGET', key, field)
-      if held or inserts and call('HSETNX', key, field, own) == 0 then
-        held, often = numbers_in(held or call('HGET', key, field)), often + 1
+      -- Both commands say whether the bucket is empty. The cheaper one is tried first, as the last bucket was.
+      held = (is_held or not inserts) and call('HGET', key, field)
+      if not held and inserts and call('HSETNX', key, field, own) == 0 then held = call('HGET', key, field) end
+      is_held = held
+      if held then
+        held = known[held] or numbers_in(held)
       else
-        held, often = '', often - 1
+        held = ''
         if index then buckets[index] = inserts and number or '' end
         if c.has_over and inserts and has_to_sweep(field) then sweep_buckets(c, key) end
       end
@@ -73,7 +77,7 @@ local function visit(c, item, change, inserts)
     end
     at = at + FIELD_BYTES
   end
-  c.key_at, c.often = key_at + count, often
+  c.key_at = key_at + count
   return parts
 end
 

@@ -4,7 +4,7 @@
 -- time, an answer for each item | LOST | REBUILDING | GAP, offset up to which all is done.
 local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
-  c.often, c.buckets, c.changed, c.left = 0, {}, {}, {}
+  c.buckets, c.changed, c.left = {}, {}, {}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
   local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now', 'over')
   if string.sub(facts[1] or '', 1, EPOCH_BYTES) ~= epoch then return nil, {'LOST'} end
