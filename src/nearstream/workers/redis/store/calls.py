@@ -119,10 +119,10 @@ class LaneCalls:
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
         else:
-            items, more = call.items, states.state_keys(self._layout, tag, former)
+            items, pack = call.items, _FORMS[call.name].pack
             while items:
-                keys, packed = _FORMS[call.name].pack(self._layout, tag, items[:_MAX_ITEMS])
-                declared = [*more.union(keys)] if more else keys
+                keys, packed = pack(self._layout, tag, items[:_MAX_ITEMS])
+                declared = [*states.state_keys(self._layout, tag, former).union(keys)] if former else keys
                 yield Command(call, items[: len(packed)], self._function_call(call, tag, declared, packed))
                 items = items[len(packed) :]
 

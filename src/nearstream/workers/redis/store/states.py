@@ -25,6 +25,7 @@ from nearstream.workers.redis.server.layout import (
     KINDS,
     LABEL_ITEM,
     LATE,
+    NO_STATE,
     ORDER_FORMAT,
     PROPOSAL_FORMAT,
     PUT_FORMAT,
@@ -48,7 +49,8 @@ from nearstream.workers.redis.store.families import unpack_family
 
 _ITEM, _PUT, _QUERY, _PROPOSAL = map(python_struct, (ITEM_FORMAT, PUT_FORMAT, QUERY_FORMAT, PROPOSAL_FORMAT))
 _ORDER = Struct(python_struct(ORDER_FORMAT).format.replace("II", "8s"))
-_STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[1:]))
+# Its times and the offset are two numbers each, which takes less time than bytes do.
+_STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[1:]).replace("6s", "HI"))
 _REMOVAL, _SENT = python_struct(REMOVAL_FORMAT), python_struct(SENT_FORMAT)
 _Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
 _Answer = list[bytes | None] | bytes | None  # as `fetch` packs it
@@ -94,15 +96,13 @@ class Former(NamedTuple):
 
 def unpack_state(packed: bytes) -> State:
     """Return a state that was packed."""
-    flags, anchors, born, observed, partition, offset, version, former, before = _STATE.unpack_from(packed)
-    order = _order(flags, observed, partition, offset, version)
-    return State(flags, anchors, _int(born), order, _int(former), _int(before), packed[_STATE.size :])
+    flags, anchors, born, born_ms, *order, former, before = _STATE.unpack_from(packed)
+    at = _order(*order) if flags < REMOVAL else NO_ORDER
+    return State(flags, anchors, born << 32 | born_ms, at, _int(former), _int(before), packed[_STATE.size :])
 
 
-def _order(flags: int, observed: bytes, partition: int, offset: bytes, version: bytes) -> Order:
-    if flags >= REMOVAL:
-        return NO_ORDER
-    return Order(_int(observed) - TIME_SHIFT, partition - 1, _int(offset), version)
+def _order(observed: int, observed_ms: int, partition: int, offset: int, low: int, version: bytes) -> Order:
+    return Order((observed << 32 | observed_ms) - TIME_SHIFT, partition - 1, offset << 32 | low, version)
 
 
 # Registration.
@@ -200,21 +200,23 @@ def pack_queries(layout: StoreLayout, tag: bytes, batch: Sequence[Query]) -> tup
 def unpack_view(layout: StoreLayout, _query: Query, now_ms: int, answer: _Answer) -> View | None:
     """Return what is known of a state."""
     # A document has some eight views, so no `State` is made. An answer without record and family is only the state.
-    packed, record, packed_family, score, sites = answer if isinstance(answer, list) else (answer, *4 * (None,))
+    packed, record, packed_family, score, sites = (
+        answer if isinstance(answer, list) else (answer, None, None, None, None)
+    )
     family = unpack_family(layout, packed_family, score, now_ms, int(sites or 0)) if packed_family else None
-    fields = _STATE.unpack_from(packed) if packed else None
-    retention_ms = layout.retention_ms
-    age_ms = now_ms - _int(fields[2]) if fields else 0
-    if packed is None or fields is None or fields[0] >= STUB or 0 < retention_ms * 3 // 2 < age_ms:
+    flags, anchors, born, born_ms, seen, seen_ms, partition, at, low, version, _, _ = _STATE.unpack_from(
+        packed or NO_STATE
+    )
+    retention_ms, age_ms = layout.retention_ms, now_ms - (born << 32 | born_ms)
+    if packed is None or flags >= STUB or 0 < retention_ms * 3 // 2 < age_ms:
         return View(NO_ORDER, None, 0, False, True, True, None, family) if family else None
-    flags, anchors = fields[:2]
-    is_gone = flags >= KINDS or bool(flags & GONE) or 0 < retention_ms < age_ms
+    is_gone = flags >= KINDS or flags & GONE > 0 or 0 < retention_ms < age_ms
     return View(
-        _order(flags, *fields[3:7]),
+        _order(seen, seen_ms, partition, at, low, version) if flags < REMOVAL else NO_ORDER,
         packed[_STATE.size :] if flags & DECIDED else None,
         anchors,
-        flags < KINDS and bool(flags & LATE),
-        is_gone or bool(flags & (LATE | SUPERSEDED)),
+        flags < KINDS and flags & LATE > 0,
+        is_gone or flags & (LATE | SUPERSEDED) > 0,
         is_gone,
         None if is_gone else record,
         family,

@@ -36,6 +36,7 @@ _CURRENT_CAP = 16_384  # documents of which the lane remembers the current state
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
 
 _Server = ClusterNode | HeldConnections | SharedConnection
+_ALONE = HeldConnections, SharedConnection  # clients of one server
 
 
 class RedisTransport:
@@ -51,13 +52,14 @@ class RedisTransport:
 
         If replicas have to confirm what is decided, they have done so when this returns.
         """
-        answers = await self._all(calls)
+        registers = any(call.name == "register" for call in calls)
+        answers = await (self._registered(calls) if registers else self._sent(calls, [()] * len(calls)))
         confirming = self._calls.confirming(calls)
         if confirming:
-            await self._all(confirming)
+            await self._sent(confirming, [()] * len(confirming))
         return answers
 
-    async def _all(self, calls: Sequence[Call]) -> Sequence[list[Any]]:
+    async def _registered(self, calls: Sequence[Call]) -> Sequence[list[Any]]:
         """Return the replies to calls. Registrations are made again with the keys that they ask for.
 
         An update asks once, unless this lane remembers the former state. A late state or a removal asks once for each
@@ -140,7 +142,8 @@ class RedisTransport:
         return replies
 
     async def _server(self, slot: int) -> _Server:
-        if not isinstance(self._client, RedisCluster):
+        # To ask whether it is a cluster takes ten times as long, because that is a protocol.
+        if isinstance(self._client, _ALONE):
             return self._client
         await self._client.initialize()
         node = self._client.get_node_from_key(self._layout.tag(slot).decode())
