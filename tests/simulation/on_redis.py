@@ -13,7 +13,6 @@ from nearstream.streams.store.store import Call, Shape
 from nearstream.workers.redis.server.functions import function_library
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, GONE, GROUP, KeyKind, StoreLayout
 from nearstream.workers.redis.store.calls import LaneCalls
-from nearstream.workers.redis.store.states import Former
 from tests.simulation.texts import PARTITIONS
 
 _EPOCH = b"an epoch"
@@ -84,8 +83,8 @@ class OnRedis(Part):
                 found += self._calls.answers(command, self.client.execute_command(*command.arguments))
             for place, answer in zip(left, found, strict=True):
                 answers[place] = answer
-            left = [place for place in left if isinstance(answers[place], Former)]
-            former |= {answers[place].number for place in left}
+            left = [place for place in left if name == "register" and isinstance(answers[place], int)]
+            former |= {answers[place] for place in left}
         assert answers == super().call(name, items), (name, items)
         return answers
 

@@ -29,19 +29,10 @@ _KINDS = b"".join(BUCKET_KINDS)
 _HEADER = python_struct(HEADER_FORMAT)
 _MAX_ITEMS = 64  # in one function call, so that none takes the server for long
 _WAIT_MS = 2_000
+_Packed = tuple[list[bytes], list[bytes]]
 
 
-class _Form(NamedTuple):
-    """How a call is packed. Its types are Any, since calls have different ones.
-
-    `pack` returns keys and packed items of one command. Further items need another command.
-    """
-
-    pack: Callable[[StoreLayout, bytes, Sequence[Any]], tuple[list[bytes], list[bytes]]]
-    unpack: Callable[[StoreLayout, Any, int, Any], Any]
-
-
-def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tuple[list[bytes], list[bytes]]:
+def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> _Packed:
     """Return keys and items of a command. A batch may have more entries than fit in.
 
     An item is number and hint of an entry, the counts of its buckets and of those that other entries share, the field
@@ -51,7 +42,7 @@ def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> tup
     return native.pack_entries(list(batch), tag, _KINDS, (*chunks, FIRST_FIELD, FIELDS, BUCKETS_CAP))
 
 
-def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _Form
+def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _FORMS
     """Return an answer as it came."""
     return answer
 
@@ -60,21 +51,23 @@ def _unpack_nothing(_layout: StoreLayout, _item: object, _now_ms: int, _answer: 
     """Return no answer."""
 
 
-_FORMS = {
-    "register": _Form(states.pack_items, states.unpack_registered),
-    "enter": _Form(pack_entries, _unpack_same),
-    "peek": _Form(pack_entries, _unpack_same),
-    "withdraw": _Form(pack_entries, _unpack_nothing),
-    "fetch": _Form(states.pack_queries, states.unpack_view),
-    "note": _Form(states.pack_notes, states.unpack_noted),
-    "shorten": _Form(states.pack_shortened, _unpack_nothing),
-    "decide": _Form(states.pack_proposals, states.unpack_decided),
-    "join": _Form(families.pack_joins, families.unpack_joined),
-    "kept": _Form(families.pack_founders, _unpack_same),
-    "leave": _Form(families.pack_leaves, _unpack_same),
-    "mark": _Form(families.pack_marks, _unpack_nothing),
-    "growth": _Form(families.pack_measures, families.unpack_growth),
-    "cover": _Form(families.pack_covers, _unpack_nothing),
+# How items of a call are packed, and an answer unpacked. The types are Any, since calls have different ones. The first
+# function returns keys and packed items of one command. Further items need another command.
+_FORMS: dict[str, tuple[Callable[[StoreLayout, bytes, Sequence[Any]], _Packed], Callable[..., Any]]] = {
+    "register": (states.pack_items, states.unpack_registered),
+    "enter": (pack_entries, _unpack_same),
+    "peek": (pack_entries, _unpack_same),
+    "withdraw": (pack_entries, _unpack_nothing),
+    "fetch": (states.pack_queries, states.unpack_view),
+    "note": (states.pack_notes, states.unpack_noted),
+    "shorten": (states.pack_shortened, _unpack_nothing),
+    "decide": (states.pack_proposals, states.unpack_decided),
+    "join": (families.pack_joins, families.unpack_joined),
+    "kept": (families.pack_founders, _unpack_same),
+    "leave": (families.pack_leaves, _unpack_same),
+    "mark": (families.pack_marks, _unpack_nothing),
+    "growth": (families.pack_measures, families.unpack_growth),
+    "cover": (families.pack_covers, _unpack_nothing),
 }
 _READING = ("peek", "fetch", "kept", "growth")
 _CONFIRMED = ("decide", "note", "join")  # whose answers count only once the replicas have what was written
@@ -119,7 +112,7 @@ class LaneCalls:
         elif call.name == "require":
             yield Command(call, call.items, ("HMGET", tag + KeyKind.FACTS, "layout", f"{COVER_FIELD}{call.partition}"))
         else:
-            items, pack = call.items, _FORMS[call.name].pack
+            items, (pack, _) = call.items, _FORMS[call.name]
             while items:
                 keys, packed = pack(self._layout, tag, items[:_MAX_ITEMS])
                 declared = [*states.state_keys(self._layout, tag, former).union(keys)] if former else keys
@@ -166,7 +159,7 @@ class LaneCalls:
             self._acknowledged[place] = max(self._acknowledged.get(place, 0), reply[0])
         if call.name == "wait":
             return []
-        unpack, layout, now_ms = _FORMS[call.name].unpack, self._layout, int(reply[1])
+        (_, unpack), layout, now_ms = _FORMS[call.name], self._layout, int(reply[1])
         return [unpack(layout, item, now_ms, answer) for item, answer in zip(command.items, reply[2:], strict=True)]
 
     def _required(self, command: Command, reply: tuple[bytes | None, bytes | None]) -> list[None]:

@@ -88,12 +88,6 @@ class State(NamedTuple):
         return bool(self.flags & (LATE | SUPERSEDED))
 
 
-class Former(NamedTuple):
-    """A former state whose keys a registration has to declare."""
-
-    number: int
-
-
 def unpack_state(packed: bytes) -> State:
     """Return a state that was packed."""
     flags, anchors, born, born_ms, *order, former, before = _STATE.unpack_from(packed)
@@ -134,12 +128,12 @@ def state_keys(layout: StoreLayout, tag: bytes, numbers: Iterable[int]) -> set[b
 
 def unpack_registered(
     _layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told | int
-) -> Registered | Former:
-    """Return the answer to a registration, or what has to be declared first."""
+) -> Registered | int:
+    """Return the answer to a registration, or a former state whose keys have to be declared first."""
     if isinstance(answer, int):
         return Registered(Status(answer), one.number)
     if answer[0] == UNDECLARED:
-        return Former(answer[1])
+        return answer[1]
     code, number, packed, former, label, removal, is_there = answer
     status, state = Status(code), unpack_state(packed) if packed else None
     if status is Status.REMOVED:

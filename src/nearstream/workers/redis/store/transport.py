@@ -29,7 +29,6 @@ from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import Command, LaneCalls
-from nearstream.workers.redis.store.states import Former
 
 _ATTEMPTS = 5
 _CURRENT_CAP = 16_384  # documents of which the lane remembers the current state
@@ -66,10 +65,11 @@ class RedisTransport:
         group of former states that it goes back to.
         """
         answers = await self._sent(calls, [self._remembered(call) for call in calls])
+        registering = [at for at, call in enumerate(calls) if call.name == "register"]
         declared: list[set[int]] = [set() for _ in calls]
-        while left := [(at, places) for at, some in enumerate(answers) if (places := _asking(some))]:
+        while left := [(at, places) for at in registering if (places := _asking(answers[at]))]:
             for at, places in left:
-                more = {answers[at][place].number for place in places}
+                more = {answers[at][place] for place in places}
                 if more <= declared[at]:
                     raise RuntimeError(f"slot {calls[at].slot} asks again for the keys of states {sorted(more)}")
                 declared[at] |= more
@@ -78,9 +78,8 @@ class RedisTransport:
             for (at, places), some in zip(left, found, strict=True):
                 for place, answer in zip(places, some, strict=True):
                     answers[at][place] = answer
-        for call, some in zip(calls, answers, strict=True):
-            if call.name == "register":
-                self._remember(call, some)
+        for at in registering:
+            self._remember(calls[at], answers[at])
         return answers
 
     def _remembered(self, call: Call) -> list[int]:
@@ -202,8 +201,8 @@ async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
 
 
 def _asking(answers: Sequence[object]) -> list[int]:
-    """Return the places of answers that ask for keys."""
-    return [place for place, answer in enumerate(answers) if isinstance(answer, Former)]
+    """Return the places of answers that ask for the keys of a state."""
+    return [place for place, answer in enumerate(answers) if isinstance(answer, int)]
 
 
 def _is_to_repeat(command: Command, reply: object) -> bool:
