@@ -14,7 +14,7 @@ async def enter(store: Store, scheme: Scheme, key: HashKey, signatures: Sequence
     """Register documents and enter all their buckets. Nothing is decided about them, so each is alone in its family."""
     messages, entries = [], []
     for signature in signatures:
-        arriving = Arriving(scheme.kept(signature), scheme.keys(signature, key))
+        arriving = Arriving(scheme.kept(signature), scheme.keys(signature, key), scheme)
         message = message_of(Arrival(signature.document_key, signature), arriving, store.number(None))
         messages.append(message)
         entries.append(Entry(message.number, 0, b"".join(pack_keys(arriving.keys))))

@@ -79,7 +79,7 @@ async def _as_stored(signatures: Mapping[str, Signature], scheme: Scheme, key: H
         messages = [
             message_of(
                 Arrival(signatures[name].document_key, signatures[name]),
-                Arriving(scheme.kept(signatures[name]), scheme.keys(signatures[name], key)),
+                Arriving(scheme.kept(signatures[name]), scheme.keys(signatures[name], key), scheme),
                 store.number(None),
             )
             for name in some

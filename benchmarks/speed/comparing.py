@@ -29,7 +29,8 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import unpack_estimates
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with
+from nearstream.streams.matching.arriving import Arriving
+from nearstream.streams.matching.counterpart import Candidate, compare_with
 from nearstream.streams.matching.looking_up import look_up
 from nearstream.streams.relations.rules import decide
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
@@ -46,7 +47,7 @@ _LONGEST = 100_000  # characters
 class Arrived:
     """A document with its candidates."""
 
-    newcomer: Newcomer  # the document, as it is compared
+    newcomer: Arriving  # the document, as it is compared
     found: Sequence[Candidate]  # what the index says about its candidates
     records: tuple[tuple[bytes, str, bytes, int], ...]  # the arguments of `unpack_record` for each candidate
 
@@ -69,7 +70,7 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
         if not whole.n_bytes:
             continue
         keys = scheme.keys(whole, key)
-        newcomer = Newcomer(scheme.kept(whole), keys, scheme, DEFAULT_THRESHOLDS, (False, False))
+        newcomer = Arriving(scheme.kept(whole), keys, scheme)
         candidates = (await look_up(store, newcomer)).candidates
         await enter(store, scheme, key, [whole])
         if len(candidates) >= least:

@@ -122,7 +122,7 @@ async def test_a_state_that_is_not_decided_yet_is_shown(index: RedisIndex) -> No
     filing = Filing(store)
     await filing.match(sign("a", TEXT))
     decided, arrival = await current(index, "a"), filing.arrival(sign("a", OTHER, 1))
-    arriving = Arriving(STANDARD.kept(sign("a", OTHER, 1)), STANDARD.keys(sign("a", OTHER, 1), KEY))
+    arriving = Arriving(STANDARD.kept(sign("a", OTHER, 1)), STANDARD.keys(sign("a", OTHER, 1), KEY), STANDARD)
     (told,) = await store.register([message_of(arrival, arriving, store.number(arrival.position))])
     state, former = await shown(index, "a")
     assert (state.number, state.decided, state.family, state.pairs) == (told.number, False, None, ())

@@ -10,12 +10,10 @@ from redis.asyncio import Redis
 
 from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.schemas.topics.codec import encode_json
-from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.matching.counterpart import Newcomer
+from nearstream.streams.matching.arriving import Arrival, Arriving
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.looking_up import Neighbours
 from nearstream.streams.matching.telling import Matched
-from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.store.limits import HOUR_MS, IndexLimits, IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Join, Measure
 from nearstream.streams.store.part import Part
@@ -70,7 +68,7 @@ async def seen(index: RedisIndex, arrival: Arrival) -> Neighbours:
     assert arrival.signature is not None
     keys = STANDARD.keys(arrival.signature, KEY)
     kept = STANDARD.kept(arrival.signature)
-    (near,) = await index.neighbours_of([Newcomer(kept, keys, STANDARD, DEFAULT_THRESHOLDS, (False, False))])
+    (near,) = await index.neighbours_of([Arriving(kept, keys, STANDARD)])
     return near
 
 

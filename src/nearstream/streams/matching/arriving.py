@@ -7,20 +7,24 @@ from hashlib import blake2b
 
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.streams.matching.labels import Labelling, pack_label
-from nearstream.streams.signing.scheme import Keys
+from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds
+from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE
 from nearstream.streams.store.record import pack_signature
-from nearstream.streams.store.registration import DOCUMENT_BYTES, Order, Put, Removal
+from nearstream.streams.store.registration import DOCUMENT_BYTES, Order, Put, Registered, Removal
 from nearstream.streams.store.registration import Labelling as Label
 from nearstream.streams.store.store import Position
 
 
 @dataclass(frozen=True)
 class Arriving:
-    """An arriving document."""
+    """An arriving document, or one that is only looked up."""
 
     signature: Signature  # its signature, as a record keeps it
     keys: Keys  # its index keys
+    scheme: Scheme  # the scheme of all signatures
+    thresholds: Thresholds = DEFAULT_THRESHOLDS  # the thresholds of all rules
 
     @cached_property
     def record(self) -> bytes:
@@ -62,6 +66,12 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
     order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
     anchors, sent_ms = len(arriving.keys.anchors), _sent_ms(signature.origin)
     return Put(number, document, order, anchors, arriving.record, sent_ms=sent_ms)
+
+
+def case_of(arriving: Arriving, answer: Registered) -> Case:
+    """Return the way to a decision about a document, which the store has answered."""
+    named, words = pack_keys(arriving.keys)
+    return Case(arriving, answer.number, answer, named, words, len(arriving.keys.anchors))
 
 
 def _place(origin: Origin | None) -> tuple[int, int]:

@@ -11,12 +11,12 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate, unpack_estimates
 from nearstream.streams.estimates.passages import cover
+from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.relations.describe import Related
 from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule, decide
-from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import (
     SURROUNDINGS_DIFFER,
     Verdict,
@@ -24,7 +24,6 @@ from nearstream.streams.relations.verdict import (
     is_copy,
     rule_of_surroundings,
 )
-from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.record import Comparable, signature_of
 
 
@@ -47,28 +46,17 @@ _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlap
 
 
 @dataclass(frozen=True)
-class Newcomer:
-    """An arriving document, as far as its comparisons need it."""
-
-    signature: Signature  # its signature, as an index keeps it
-    keys: Keys  # its index keys
-    scheme: Scheme  # the scheme of all signatures
-    thresholds: Thresholds  # the thresholds of all rules
-    lacks: tuple[bool, bool]  # whether buckets were full, and whether candidates were left out
-    former: int = 0  # number of the former state of the document, or 0
-
-
-@dataclass(frozen=True)
 class Compared:
     """An earlier document after the comparison with the arriving one."""
 
     candidate: Candidate  # the earlier document
-    newcomer: Newcomer  # the arriving one
+    newcomer: Arriving  # the arriving one
     estimate: Estimate  # their estimate
     rule: Rule  # the rule that decided their relation
     is_copy: bool  # their texts are equal or near-duplicates, whatever their lineage
     # Both share only what many documents have, such as the frame of a site, and neither is inside it.
     is_common_text: bool
+    lacks: tuple[bool, bool]  # whether buckets were full, and whether candidates were left out
 
     @cached_property
     def earlier(self) -> Signature:
@@ -87,7 +75,7 @@ class Compared:
         match, thresholds = self.candidate.match, self.newcomer.thresholds
         shared = SharedKeys(match.bands, bands_of, match.anchors, *anchors)
         verdict = Verdict(newer, older, self.estimate, self.rule, thresholds, match.in_full_bucket, self.is_common_text)
-        return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.newcomer.lacks))
+        return Related(newer, older, shared, self.estimate, verdict, degraded(newer, older, self.lacks))
 
     @property
     def number(self) -> int:
@@ -110,11 +98,6 @@ class Compared:
         return self.estimate.same_lineage
 
     @property
-    def is_former(self) -> bool:
-        """Whether the earlier document is the former state of the arriving one."""
-        return self.candidate.number == self.newcomer.former
-
-    @property
     def is_exact(self) -> bool:
         """Whether both texts are equal."""
         return self.estimate.is_equal
@@ -132,15 +115,17 @@ class Compared:
         )
 
 
-def compare_with(newcomer: Newcomer, candidates: Sequence[Candidate]) -> list[Compared]:
-    """Compare a document with candidates, in their order."""
+def compare_with(
+    newcomer: Arriving, candidates: Sequence[Candidate], lacks: tuple[bool, bool] = (False, False)
+) -> list[Compared]:
+    """Compare a document with candidates, in their order. `Compared` says what these may lack."""
     packed, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     estimates, by_texts = unpack_estimates(packed), decide(packed, newcomer.thresholds)
     for candidate, numbers, decided in zip(candidates, estimates, by_texts, strict=True):
         by_text = rule_of_surroundings(decided, newcomer.signature, candidate.earlier)
         rule, are_copies = first_rule(by_text, numbers), is_copy(by_text)
         is_common = _share_common_text(candidate, numbers, rule, are_copies=are_copies)
-        found.append(Compared(candidate, newcomer, numbers, rule, are_copies, is_common))
+        found.append(Compared(candidate, newcomer, numbers, rule, are_copies, is_common, lacks))
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.ingest.lineage import site_hash
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.counterpart import Candidate, Compared, Newcomer, compare_with
+from nearstream.streams.matching.counterpart import Candidate, Compared, compare_with
 from nearstream.streams.matching.family import own_family_id
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair, founder_of
@@ -56,9 +56,8 @@ class Documents:
         arriving: Arriving = case.document
         candidates = self.candidates(case, numbers, known)
         lacks = (case.full_buckets > 0, case.cut)
-        former = case.registered.former
-        newcomer = Newcomer(arriving.signature, arriving.keys, self._scheme, self._thresholds, lacks, former)
-        related = [each for each in compare_with(newcomer, candidates) if self._is_related(each)] if candidates else []
+        compared = compare_with(arriving, candidates, lacks) if candidates else ()
+        related = [each for each in compared if self._is_related(each)]
         counted = (
             ("looked_up", len(candidates)),
             ("verified", len(related)),
@@ -130,7 +129,8 @@ class Documents:
         related documents is stored even if its event is not sent.
         """
         found = ranked(case)
-        related, former = [each for each in found if each.number not in case.yields], former_state(found)
+        related = [each for each in found if each.number not in case.yields]
+        former = former_state(found, case.registered.former)
         sent = set(self._sent(related, former, founder, known))
         pairs = [
             self._pair(each, founder, known, is_sent=each.number in sent, is_always=each is former)
@@ -216,9 +216,9 @@ def ranked(case: Case) -> list[Compared]:
     return sorted(others, key=lambda each: each.rank)
 
 
-def former_state(related: Sequence[Compared]) -> Compared | None:
+def former_state(related: Sequence[Compared], former: int) -> Compared | None:
     """Return the former state of a document, else the last one of its lineage, or None."""
-    own = [each for each in related if each.is_former]
+    own = [each for each in related if each.number == former]
     if own:
         return own[0]
     lineage = [each for each in related if each.same_lineage]

@@ -11,8 +11,8 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import ReferenceMatch, Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching.arriving import Arriving, pack_keys
-from nearstream.streams.matching.counterpart import Candidate, Newcomer, compare_with, joined, novelty_of
+from nearstream.streams.matching.arriving import Arriving, case_of
+from nearstream.streams.matching.counterpart import Candidate, compare_with, joined, novelty_of
 from nearstream.streams.matching.counterpart import Compared as Counterpart
 from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.matching.judge import Documents
@@ -31,7 +31,6 @@ from nearstream.streams.store.store import Store
 
 _ASKED = Registered(Status.NEW)
 _COVERING = 16  # related documents of which is asked what they have
-_NEVER_COMPLETE = (False, False)  # whether buckets were full and candidates cut, which a look-up does not say
 
 
 @dataclass(frozen=True)
@@ -90,14 +89,14 @@ async def _no_pause() -> None:
     """Continue at once."""
 
 
-async def look_up(store: Store, asked: Newcomer, now_ms: int = 0) -> Neighbours:
+async def look_up(store: Store, asked: Arriving, now_ms: int = 0) -> Neighbours:
     """Return the neighbours of a document, with their families. `look_up_all` says the rest."""
     (near,) = await look_up_all(store, [asked], now_ms)
     return near
 
 
 async def look_up_all(
-    store: Store, asked: Sequence[Newcomer], now_ms: int = 0, pause: Pause = _no_pause
+    store: Store, asked: Sequence[Arriving], now_ms: int = 0, pause: Pause = _no_pause
 ) -> list[Neighbours]:
     """Return the neighbours of each document, with their families.
 
@@ -110,7 +109,7 @@ async def look_up_all(
     documents = Documents(asked[0].scheme, asked[0].thresholds, frozenset())
     listing, known = _Listing(documents), Known()
     meeting = Meeting(_Reading(store), listing, pause)
-    cases = [_case(each) for each in asked]
+    cases = [case_of(each, _ASKED) for each in asked]
     await meeting.look(cases, lambda case: case.named + case.words)
     await meeting.meet(cases, known)
     listed = [listing.found.get(case, []) for case in cases]
@@ -123,11 +122,6 @@ async def look_up_all(
     ]
 
 
-def _case(asked: Newcomer) -> Case:
-    named, words = pack_keys(asked.keys)
-    return Case(Arriving(asked.signature, asked.keys), 0, _ASKED, named, words, len(asked.keys.anchors))
-
-
 def _facts(
     candidate: Candidate, known: Known, growths: Mapping[int, Growth | None], documents: Documents
 ) -> FamilyFacts:
@@ -136,16 +130,16 @@ def _facts(
     return family_facts(growths.get(founder), founder, documents.record_of(first, known))
 
 
-def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Newcomer:
+def newcomer(signature: Signature, scheme: Scheme, key: HashKey, thresholds: Thresholds) -> Arriving:
     """Return a document with the keys under which the index knows others like it."""
-    return Newcomer(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds, _NEVER_COMPLETE)
+    return Arriving(scheme.kept(signature), scheme.keys(signature, key), scheme, thresholds)
 
 
 @dataclass(frozen=True)
 class Found:
     """What a document is to the candidates that an index gave for its keys."""
 
-    newcomer: Newcomer  # the document
+    newcomer: Arriving  # the document
     best: Counterpart | None  # The most closely related candidate. None: there is no related one.
     novelty: Novelty | None  # What is new in it. None: the scheme has no LD signatures.
     joins: Counterpart | None  # The candidate whose family the document would join. None: it is no copy.
@@ -159,7 +153,7 @@ class Found:
         return None if self.joins is None else self.families[self.joins.number]
 
 
-def find(asked: Newcomer, near: Neighbours) -> Found:
+def find(asked: Arriving, near: Neighbours) -> Found:
     """Compare a document with its neighbours.
 
     Those of other collections are left out, because a store may shorten keys. A stored state of the document itself
@@ -189,7 +183,7 @@ def newcomers(
     key: HashKey,
     thresholds: Thresholds,
     against: frozenset[str] = frozenset(),
-) -> list[Newcomer]:
+) -> list[Arriving]:
     """Return a newcomer to the own collection, then one to each reference.
 
     Of these its text alone is asked about, not its id and lineage.
@@ -224,7 +218,7 @@ def reference_match(found: Found) -> ReferenceMatch | None:
 
 
 async def look_up_references(
-    store: Store, asked: Sequence[Sequence[Newcomer]], pause: Pause
+    store: Store, asked: Sequence[Sequence[Arriving]], pause: Pause
 ) -> list[tuple[ReferenceMatch, ...]]:
     """Return the references of documents, each with its newcomers to them."""
     flat = [each for some in asked for each in some]

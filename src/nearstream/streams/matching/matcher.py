@@ -8,7 +8,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching.arriving import Arrival, Arriving, message_of, pack_keys, runs
+from nearstream.streams.matching.arriving import Arrival, Arriving, case_of, message_of, runs
 from nearstream.streams.matching.counterpart import degraded, own_family
 from nearstream.streams.matching.family import Family
 from nearstream.streams.matching.judge import Documents
@@ -127,7 +127,7 @@ class Matcher:
         await pause()
         answers = await lane.register(messages)
         cases = {
-            answer.number: _case(one, answer)
+            answer.number: case_of(one, answer)
             for message, (_, one), answer in zip(messages, run, answers, strict=True)
             if one is not None and _is_state(message.number, answer)
         }
@@ -155,7 +155,7 @@ class Matcher:
             return None
         keys = self._scheme.keys(arrival.signature, self._key)
         # Both signatures are compared as an index keeps them, so that the order of arrival changes no verdict.
-        return Arriving(self._scheme.kept(arrival.signature), keys)
+        return Arriving(self._scheme.kept(arrival.signature), keys, self._scheme, self._thresholds)
 
     def _count(self, answers: Sequence[Registered], cases: dict[int, Case]) -> None:
         self.counts.overtaken += sum(answer.status is Status.OVERTAKEN for answer in answers)
@@ -246,8 +246,3 @@ def _is_state(number: int, answer: Registered) -> bool:
     return answer.status in (Status.NEW, Status.KNOWN) or (
         answer.status is Status.UNCHANGED and answer.number == number
     )
-
-
-def _case(arriving: Arriving, answer: Registered) -> Case:
-    named, words = pack_keys(arriving.keys)
-    return Case(arriving, answer.number, answer, named, words, len(arriving.keys.anchors))

@@ -14,8 +14,8 @@ from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
+from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.checking import answer, found_in_text
-from nearstream.streams.matching.counterpart import Newcomer
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
@@ -177,7 +177,7 @@ class Checker:
             self.rare_log.warning(f"the index refuses checks: {error}")
             return self._degraded("index_refused")
 
-    async def _answer(self, asked: Sequence[Newcomer], text: str) -> CheckAnswer:
+    async def _answer(self, asked: Sequence[Arriving], text: str) -> CheckAnswer:
         """Ask the index about a newcomer to its collection, and to each reference.
 
         The text of a signature is not known, and empty.
@@ -187,11 +187,11 @@ class Checker:
         told = await self._own_answer(asked[0], own, text)
         return replace_fields(told, references=tuple(each for each in matches if each is not None))
 
-    async def _found(self, asked: Newcomer, near: Neighbours) -> Found:
+    async def _found(self, asked: Arriving, near: Neighbours) -> Found:
         work = asked.signature.n_bytes * max(1, len(near.candidates) // _FEW_CANDIDATES)
         return await self._computed(work, find, asked, near)
 
-    async def _own_answer(self, asked: Newcomer, near: Neighbours, text: str) -> CheckAnswer:
+    async def _own_answer(self, asked: Arriving, near: Neighbours, text: str) -> CheckAnswer:
         settings, found = self.deployment.settings, await self._found(asked, near)
         if text:
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
@@ -212,7 +212,7 @@ class Checker:
             return compute(*arguments)
         return await in_thread(self.cpu, compute, *arguments)
 
-    def _newcomers(self, source: Source, access: ApiToken) -> tuple[list[Newcomer], str]:
+    def _newcomers(self, source: Source, access: ApiToken) -> tuple[list[Arriving], str]:
         """Read and sign a document, and return none if it has no words."""
         signature, text = self._signature(source, access)
         if not signature.n_bytes:

@@ -13,7 +13,8 @@ from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signatur
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.matching.counterpart import Candidate, Compared, Newcomer, compare_with, novelty_of
+from nearstream.streams.matching.arriving import Arriving
+from nearstream.streams.matching.counterpart import Candidate, Compared, compare_with, novelty_of
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.exact import exact_distance, normal_text
@@ -127,7 +128,7 @@ async def explain(
 
 def _explained(
     deployment: Deployment,
-    newcomer: Newcomer,
+    newcomer: Arriving,
     later: Side,
     earlier: Side,
     candidates: Sequence[Candidate] | None = None,
@@ -149,14 +150,14 @@ def _explained(
     return Explained(later, earlier, compared, meeting, new, exact)
 
 
-def _newcomer(deployment: Deployment, later: Side, earlier: Side) -> Newcomer | None:
+def _newcomer(deployment: Deployment, later: Side, earlier: Side) -> Arriving | None:
     """Return the later document, to be compared. None: both cannot be compared."""
     scheme, one, other = deployment.scheme, later.signature, earlier.signature
     if one is None or other is None or one.collection != other.collection:
         return None
     if any(each.scheme != scheme.name or not each.n_bytes for each in (one, other)):
         return None
-    return Newcomer(scheme.kept(one), later.keys or _NO_KEYS, scheme, deployment.thresholds, (False, False))
+    return Arriving(scheme.kept(one), later.keys or _NO_KEYS, scheme, deployment.thresholds)
 
 
 async def _side_of_index(

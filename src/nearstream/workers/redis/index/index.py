@@ -36,7 +36,7 @@ from nearstream.workers.redis.store.opening import open_store, stored_layout
 from nearstream.workers.redis.store.transport import RedisTransport
 
 if TYPE_CHECKING:
-    from nearstream.streams.matching.counterpart import Newcomer  # which loads numpy
+    from nearstream.streams.matching.arriving import Arriving  # which loads numpy
     from nearstream.streams.matching.looking_up import Neighbours
 
 
@@ -108,7 +108,7 @@ class RedisIndex:
         """Return the store of this index, for one lane. Only a rebuild has a lease."""
         return Store(Lane(self, lease), self.layout.shape, self.address.limits, confirms=self.address.replicas > 0)
 
-    async def neighbours_of(self, asked: "Sequence[Newcomer]", now_ms: int = 0) -> "list[Neighbours]":
+    async def neighbours_of(self, asked: "Sequence[Arriving]", now_ms: int = 0) -> "list[Neighbours]":
         """Return the neighbours of each document, at least one, with their families, even while writes are refused."""
         from nearstream.streams.matching.looking_up import look_up_all  # this loads numpy
 
