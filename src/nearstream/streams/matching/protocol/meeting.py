@@ -114,7 +114,7 @@ class Meeting:
         """Let exact copies leave out all buckets of words, if a living, decided state of a full family is there."""
         twins = {}
         for case in cases:
-            if case.decision is None and not case.is_late:
+            if case.found and case.decision is None and not case.is_late:
                 met = shortlist(case.found, case.number, case.anchors, self._store.limits)
                 case.shared, case.full_buckets = met.shared, met.full_buckets
                 twins[case] = [number for number, shared in met.shared.items() if shared.by_digest]
@@ -174,10 +174,10 @@ class Meeting:
         case.undecided |= {n for n in case.shared if n in known.views and known.views[n].decision is None}
         case.superseded |= {n for n in case.shared if known.successors.get(n, 0) > case.number}
         alive = {number: shared for number, shared in case.shared.items() if self._counts(case, number, known)}
-        for number, shared in case.shared.items():
+        for number in [number for number in case.shared if number not in alive]:
             heir = self._heir(case, number, known)
-            if number not in alive and heir and heir not in case.shared:
-                alive[heir] = shared.heir()
+            if heir and heir not in case.shared:
+                alive[heir] = case.shared[number].heir()
         case.shared |= alive
         chosen, cut = pick(alive, known.views, known.families, case.anchors, self._store.limits)
         case.cut |= cut and case.decision is None
