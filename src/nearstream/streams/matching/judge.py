@@ -3,6 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.ingest.lineage import site_hash
@@ -249,7 +250,7 @@ class Hints:
 
     def learn(self, anchors: Anchors, number: int) -> None:
         """Remember that these anchors lead to the document with this number."""
-        self._young.update(dict.fromkeys(anchors, number))
+        self._young.update(zip(anchors, repeat(number)))
         if len(self._young) > self._half:
             self._old, self._young = dict(list(self._young.items())[-self._half :]), {}
 
