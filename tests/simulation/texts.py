@@ -150,8 +150,7 @@ class Oracle:
 
     def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""
-        former = case.registered.former_decision
-        keeps = former is not None and founder_of(former) == founder and not case.is_late
+        keeps = known.founder(case.registered.former) == founder and not case.is_late
         links = b"".join([pair.link for pair in case.decision.links]) if case.decision else b""
         is_full = not case.left and not case.is_late
         instead = case.registered.former if keeps else 0

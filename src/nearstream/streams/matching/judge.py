@@ -11,7 +11,7 @@ from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.counterpart import Candidate, Compared, compare_with
 from nearstream.streams.matching.family import own_family_id
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair, founder_of
+from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import COPY_PERCENT, Shared
@@ -163,8 +163,7 @@ class Documents:
     def join(self, case: Case, founder: int, known: Known) -> Join:
         """Return the message with which a document joins a family."""
         own: Signature = case.document.signature
-        former = case.registered.former_decision
-        keeps = former is not None and founder_of(former) == founder and not case.is_late
+        keeps = known.founder(case.registered.former) == founder and not case.is_late
         # If the founder was removed before a second member joined, the family gets the id of that member.
         first = self.record_of(founder, known) if known.has_text(founder) else own
         is_founder = founder == case.number

@@ -155,13 +155,11 @@ class History:
             left = ((number, state.founder),) if state.founder and not state.is_late else ()
             has_later = document in self.current
             return Registered(Status.OVERTAKEN, number, left=left, was_known=has_later, removed_by=removal)
-        former = self.states.get(state.former)
         return Registered(
             Status.KNOWN,
             number,
             state.decision,
-            state.former if former else 0,
-            former.decision if former else None,
+            state.former if state.former in self.states else 0,
             state.is_late,
             state.is_dead,
             state.is_followed,

@@ -101,7 +101,6 @@ class Registered(NamedTuple):
     number: int = 0  # The state that the answer is about: its own, or the one that it repeats. 0: there is none.
     decision: bytes | None = None  # what was decided about this state, None if nothing was
     former: int = 0  # the state of the document that was current before, 0 if there is none
-    former_decision: bytes | None = None  # what was decided about that
     is_late: bool = False  # it was observed before the current state
     is_dead: bool = False  # it was superseded or came late
     is_founder: bool = False  # others have followed this state, whatever was decided

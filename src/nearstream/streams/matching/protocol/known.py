@@ -40,12 +40,14 @@ class Known:
         view = self.views.get(number)
         return number in self.records and view is not None and not view.is_gone
 
+    def founder(self, number: int) -> int:
+        """Return the founder of the family of a state, 0 if nothing is known to be decided about the state."""
+        view = self.views.get(number)
+        return founder_of(view.decision) if view is not None and view.decision is not None else 0
+
     def family_of(self, number: int) -> int:
         """Return the founder of the family of a state, which is the state itself if nothing else is known."""
-        view = self.views.get(number)
-        if view is not None and view.decision is not None:
-            return founder_of(view.decision)
-        return self.expected.get(number, number)
+        return self.founder(number) or self.expected.get(number, number)
 
     def members(self, founder: int) -> Iterator[int]:
         """Yield the states that belong to a family, dead ones too."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice, choose, is_undecided
-from nearstream.streams.matching.protocol.decision import founder_of, pack_decision, unpack_decision
+from nearstream.streams.matching.protocol.decision import pack_decision, unpack_decision
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Judge, Meeting, Pause
 from nearstream.streams.matching.protocol.picking import representative_of
@@ -78,7 +78,7 @@ class Lane:
         await self._restate([case for case in cases if case.is_restated], known)
         await self._settle([case for case in cases if not case.is_restated], known)
         entries = self._entries_to_leave(cases, known)
-        await self._store.tidy(self._leaves_of_former(cases), entries, shortened(cases))
+        await self._store.tidy(self._leaves_of_former(cases, known), entries, shortened(cases))
         return known
 
     # Deciding.
@@ -200,10 +200,9 @@ class Lane:
         They do if living members of it are there. A dead state leads to a representative that may share none of these
         keys, and a family without one gets the document, which others can only meet there.
         """
-        views = [known.views.get(number) for number in (*case.relied, representative_of(founder, known.families))]
+        others = (*case.relied, representative_of(founder, known.families))
         return founder not in (0, case.number) and all(
-            view is not None and not view.is_dead and view.decision is not None and founder_of(view.decision) == founder
-            for view in views
+            known.founder(number) == founder and not known.views[number].is_dead for number in others
         )
 
     async def _restate(self, cases: Sequence[Case], known: Known) -> None:
@@ -266,13 +265,10 @@ class Lane:
             case.patch = self._judge.shortened(case, first[founder]) if founder in first else b""
 
     @staticmethod
-    def _leaves_of_former(cases: Sequence[Case]) -> list[Leave]:
+    def _leaves_of_former(cases: Sequence[Case], known: Known) -> list[Leave]:
         """Return which families former states leave, now that the present ones have joined."""
-        return [
-            Leave(founder_of(case.registered.former_decision), case.registered.former)
-            for case in cases
-            if case.registered.former_decision is not None and not case.is_late
-        ]
+        formers = [case.registered.former for case in cases if not case.is_late]
+        return [Leave(founder, former) for former in formers if (founder := known.founder(former))]
 
     def _entries_to_leave(self, cases: Sequence[Case], known: Known) -> list[Entry]:
         """Return the buckets of words that lead to the families of copies without them.

@@ -129,10 +129,9 @@ class Meeting:
 
     def _is_full(self, number: int, known: Known) -> bool:
         """Return whether a state is alive and decided, and its family is found in all buckets."""
-        view = known.views.get(number)
-        if view is None or view.is_dead or view.decision is None:
+        founder = known.founder(number)
+        if not founder or known.views[number].is_dead:
             return False
-        founder = founder_of(view.decision)
         family = known.families.get(founder)
         if family is None:
             return founder == number
@@ -200,10 +199,8 @@ class Meeting:
     @staticmethod
     def _heir(case: Case, number: int, known: Known) -> int:
         """Return who represents the family of a state and lives, or 0."""
-        view = known.views.get(number)
-        if view is None or view.decision is None:
-            return 0
-        heir = representative_of(founder_of(view.decision), known.families)
+        founder = known.founder(number)
+        heir = representative_of(founder, known.families) if founder else 0
         heir_view = known.views.get(heir)
         return 0 if heir == case.number or heir_view is None or heir_view.is_dead else heir
 

@@ -153,7 +153,6 @@ def unpack_registered(
         number,
         state.decision,
         state.former if former else 0,
-        unpack_state(former).decision if former else None,
         state.is_late,
         state.is_dead,
         bool(state.flags & FOLLOWED),
