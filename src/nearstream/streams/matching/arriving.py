@@ -31,6 +31,11 @@ class Arriving:
         """What the store keeps of it."""
         return pack_signature(self.signature)
 
+    @property
+    def names(self) -> set[str | bytes]:
+        """All its keys, of which it shares one with each document that it may meet in its collection."""
+        return {self.keys.digest, self.keys.lineage or self.keys.digest, *self.keys.bands, *self.keys.anchors}
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -98,19 +103,30 @@ def _packed(kind: bytes, keys: Sequence[bytes]) -> bytes:
     return kind + kind.join(keys) if keys else b""
 
 
-def runs(documents: Sequence[tuple[Arrival, Arriving | None]]) -> Iterator[list[tuple[Arrival, Arriving | None]]]:
+def runs(
+    documents: Sequence[tuple[Arrival, Arriving | None]], *, are_apart: bool = False
+) -> Iterator[list[tuple[Arrival, Arriving | None]]]:
     """Yield what arrives in runs without two of one document.
 
     A state that is superseded within its batch has to be alive to those between both, as it is in smaller batches.
+
+    Args:
+        documents: What arrives, in order.
+        are_apart: Nor does a run have two that share a key, two collections, or a removal behind a document. So what
+            becomes of each is what would become of it alone.
     """
     run: list[tuple[Arrival, Arriving | None]] = []
-    names: set[str] = set()
-    for one in documents:
-        key = one[0].document_key
-        if key in names:
+    names, collection = set[str | bytes](), ""
+    for arrival, arriving in documents:
+        own: set[str | bytes] = {arrival.document_key}
+        if are_apart and arriving is not None:
+            own |= arriving.names
+        before, collection = collection, arriving.signature.collection if arriving else ""
+        is_other = are_apart and (arriving is None or collection != before)
+        if run and (is_other or not names.isdisjoint(own)):
             yield run
             run, names = [], set()
-        run.append(one)
-        names.add(key)
+        run.append((arrival, arriving))
+        names |= own
     if run:
         yield run

@@ -86,7 +86,7 @@ class Matcher:
         return matched
 
     async def match_all(
-        self, arrivals: Sequence[Arrival], pause: Pause = no_pause, *, is_again: bool = False
+        self, arrivals: Sequence[Arrival], pause: Pause = no_pause, *, is_again: bool = False, are_apart: bool = False
     ) -> list[Matched]:
         """Match documents in order and return the result of each.
 
@@ -97,6 +97,7 @@ class Matcher:
             pause: Awaited after each comparison and each document, because there may be thousands of comparisons, and
                 to make one or describe it takes milliseconds.
             is_again: Any of them may have been matched before, and the index may have lost that in part.
+            are_apart: None of them sees a later one, as if each came alone.
 
         Raises:
             ValueError: A normal form is empty, or a signature belongs to another scheme.
@@ -105,7 +106,8 @@ class Matcher:
             IndexLostError: The index was emptied or replaced.
         """
         documents = [(arrival, self._arriving(arrival)) for arrival in arrivals]
-        return [each for run in runs(documents) for each in await self._match_run(run, pause, is_again=is_again)]
+        found = runs(documents, are_apart=are_apart)
+        return [each for run in found for each in await self._match_run(run, pause, is_again=is_again)]
 
     def compare(self, one: Signature, other: Signature) -> Related:
         """Relate two documents, whether or not the index would find the pair.

@@ -82,9 +82,9 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
-    from nearstream.workers.files.source import count_lines, read
+    from nearstream.workers.files.source import are_files, count_lines, read
     from nearstream.workers.operations.signatures import report
-    from nearstream.workers.pipeline.in_process import as_it_is, embedded
+    from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
     deployment = Deployment.of(settings)
     job = embedded(deployment)
@@ -96,7 +96,8 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         texts = EarlierTexts(deployment.scheme)
         progress = Progress("scanned", count_lines(options.paths), options.quiet)
         items = read(options.paths, deployment.key, passed_over, settings.mail_content)
-        async for outcome in job.outcomes(items, _against if options.reference else as_it_is):
+        batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
+        async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
             report(outcome.source, outcome.degraded, incomplete)
             if outcome.verdict:
                 found[outcome.verdict.verdict] += 1

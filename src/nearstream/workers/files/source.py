@@ -70,7 +70,8 @@ def read(
 
     Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
     of a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file
-    or a message of an mbox that cannot be read is refused, and the others are read.
+    or a message of an mbox that cannot be read is refused, and the others are read. No two documents are read at one
+    time, so one without a time of its own is newer than those before it.
 
     Args:
         paths: Files, folders (also Maildirs), or `-` for standard input.
@@ -79,7 +80,7 @@ def read(
         mail_content: `whole` or `thread`, as `read_message` takes it.
     """
     passed_over = Counter() if passed_over is None else passed_over
-    offsets = count()
+    offsets, read_ms = count(), 0
     with closing(HtmlProcesses()) as html:
         mail = partial(read_mail, key=key or HashKey.public(), html=html, content=mail_content)
         for path in _files(paths):
@@ -88,7 +89,9 @@ def read(
                 for found in _documents(path, mail, passed_over):
                     number += 1
                     if isinstance(found, Item):
-                        yield found._replace(record=found.record._replace(offset=next(offsets)))
+                        read_ms = max(read_ms + 1, found.record.timestamp_ms)
+                        record = found.record._replace(offset=next(offsets), timestamp_ms=read_ms)
+                        yield found._replace(record=record)
                     else:
                         yield found
             except (UnreadableFileError, OSError) as error:
@@ -117,6 +120,11 @@ def count_lines(paths: Iterable[str]) -> int:
             return 0
         total += number
     return total
+
+
+def are_files(paths: Iterable[str]) -> bool:
+    """Return whether all paths are files and folders, which need not be waited for."""
+    return all(path != STDIN and (os.path.isfile(path) or os.path.isdir(path)) for path in paths)
 
 
 def _count(path: str) -> int | None:

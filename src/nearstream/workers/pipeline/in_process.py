@@ -1,8 +1,8 @@
 """Sign and match documents in this process, without a server."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts
@@ -15,12 +15,15 @@ from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.streams.matching.matcher import Matcher
+from nearstream.streams.matching.telling import Matched
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.streams.store.store import Store, local_store
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import facts_with_payload, parse_document
+
+BATCH, BATCH_BYTES = 64, 1 << 24  # most documents that are matched at a time, and after how many bytes no more are
 
 
 def as_it_is(document: Document) -> Document:
@@ -47,8 +50,8 @@ class Outcome:
 class Embedded:
     """The signer and matcher of a deployment, all in this process.
 
-    It takes one document at a time, and is the reference: every deployment must send the verdicts and events that it
-    yields.
+    What it yields is what one document at a time gives, and the reference: every deployment must send these verdicts
+    and events.
     """
 
     signer: Signer
@@ -67,17 +70,21 @@ class Embedded:
         self._founders.clear()
 
     async def outcomes(
-        self, items: Iterable[Item | Refused], read_as: Callable[[Document], Document] = as_it_is
+        self, items: Iterable[Item | Refused], read_as: Callable[[Document], Document] = as_it_is, batch: int = BATCH
     ) -> AsyncIterator[Outcome]:
-        """Yield the outcome of each record, in order. `read_as` changes what is read of each document."""
-        for item in items:
-            if isinstance(item, Refused):
-                yield Outcome(item.source, refusal=item.reason)
-                continue
-            try:
-                yield await self._outcome(item, read_as)
-            except InvalidMessageError as error:
-                yield Outcome(item.source, refusal=str(error))
+        """Yield the outcome of each record, in order.
+
+        Args:
+            items: The records.
+            read_as: Changes what is read of each document.
+            batch: How many of them are read ahead, 1 if one may be long in coming.
+        """
+        for some in _batches(items, batch):
+            read = [self._read_item(item, read_as) for item in some]
+            arrivals = [arrival for _, arrival in read if arrival is not None]
+            matched = iter(await self.matcher.match_all(arrivals, are_apart=True))
+            for outcome, arrival in read:
+                yield outcome if arrival is None else self._told(outcome, next(matched))
 
     def sign(self, record: ConsumerRecord) -> Signature | Removal:
         """Sign the document of a record, or return its removal. It blocks while HTML becomes text."""
@@ -89,23 +96,46 @@ class Embedded:
         parsed = parse_document(record, self.limits)
         return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)
 
-    async def _outcome(self, item: Item, read_as: Callable[[Document], Document]) -> Outcome:
-        parsed = parse_document(item.record, self.limits)
-        if isinstance(parsed, Removal):
-            arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
-            (matched,) = await self.matcher.match_all([arrival])
-            return Outcome(item.source, matched.events)
-        unsigned, page = self.pages.with_page(parsed)
-        unsigned = unsigned._replace(document=read_as(unsigned.document))
-        signature = self.signer.sign(*unsigned)
+    def _read_item(
+        self, item: Item | Refused, read_as: Callable[[Document], Document]
+    ) -> tuple[Outcome, Arrival | None]:
+        """Return what is known of a record before it is matched, and what is matched."""
+        if isinstance(item, Refused):
+            return Outcome(item.source, refusal=item.reason), None
+        try:
+            parsed = parse_document(item.record, self.limits)
+            if isinstance(parsed, Removal):
+                arrival = Arrival(parsed.document_key, None, None, parsed.removed_at_ms, parsed.origin)
+                return Outcome(item.source), arrival
+            unsigned, page = self.pages.with_page(parsed)
+            unsigned = unsigned._replace(document=read_as(unsigned.document))
+            signature = self.signer.sign(*unsigned)
+        except InvalidMessageError as error:
+            return Outcome(item.source, refusal=str(error)), None
         if not signature.n_bytes:
-            return Outcome(item.source, is_empty=True, degraded=signature.degraded)
-        matched = await self.matcher.match(signature)
-        if matched.verdict is not None and matched.verdict.family.ordinal == 1:
-            self._founders.add(matched.registered.number)
+            return Outcome(item.source, is_empty=True, degraded=signature.degraded), None
         facts = facts_with_payload(page, item.record.headers)
-        degraded, text = signature.degraded, unsigned.document.text or ""
-        return Outcome(item.source, matched.events, matched.verdict, degraded=degraded, page=facts, text=text)
+        outcome = Outcome(item.source, degraded=signature.degraded, page=facts, text=unsigned.document.text or "")
+        return outcome, Arrival(signature.document_key, signature)
+
+    def _told(self, outcome: Outcome, matched: Matched) -> Outcome:
+        verdict = matched.verdict
+        if verdict is not None and verdict.family.ordinal == 1:
+            self._founders.add(matched.registered.number)
+        return replace(outcome, events=matched.events, verdict=verdict)
+
+
+def _batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:
+    """Yield records in batches that have bounds in count and bytes."""
+    batch, size = list[Item | Refused](), 0
+    for item in items:
+        batch.append(item)
+        size += len(item.record.value or b"") if isinstance(item, Item) else 0
+        if len(batch) >= most or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def embedded(deployment: Deployment) -> Embedded:

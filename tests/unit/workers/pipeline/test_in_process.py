@@ -52,3 +52,21 @@ async def test_families_with_a_second_member_are_listed_once() -> None:
         outcomes = [outcome async for outcome in job.outcomes(items)]
         assert [outcome.refusal for outcome in outcomes] == [""] * len(items)
         assert sorted((each.founder, each.size) for each in await job.families()) == families
+
+
+async def test_a_batch_gives_what_one_document_at_a_time_gives() -> None:
+    texts = {"a": SOUP, "b": BREAD, "c": f"{SOUP} {SALT}", "d": SALT}
+    records: list[tuple[str, dict[str, str] | None]] = [(name, {"text": text}) for name, text in texts.items()]
+    records += [("a", {"text": BREAD}), ("e", {"text": SOUP}), ("d", None), ("f", {"text": SALT}), ("g", {"text": ""})]
+    records += [
+        ("h", {"text": SALT, "collection": "other"}),
+        ("i", {"text": f"{BREAD} {SALT}"}),
+        ("b", {"text": BREAD}),
+    ]
+    items = [item(offset, name, fields) for offset, (name, fields) in enumerate(records)]
+    alone, together = [
+        [outcome async for outcome in embedded(Deployment.of(load({}))).outcomes(items, batch=batch)]
+        for batch in (1, 64)
+    ]
+    assert together == alone
+    assert {each.verdict.verdict for each in alone if each.verdict} >= {"unique", "containment", "exact_duplicate"}
