@@ -29,6 +29,15 @@ class NobodyNotes(Lane):
             case.noted |= {number: case.noted_by[number] for number in others}
 
 
+class OneNoteIsEnough(Lane):
+    """A document notes another one once, whatever that one notes afterwards."""
+
+    async def _note(self, noting: Noting, known: Known) -> None:
+        await super()._note(noting, known)
+        for case, others in noting:
+            case.noted |= dict.fromkeys(others, 1 << 30)
+
+
 class HintsAreTrusted(Lane):
     """A hint is believed even if the text is no copy of it."""
 
@@ -261,6 +270,7 @@ class Variant:
 
 VARIANTS: dict[str, Variant] = {
     "nobody notes": Variant(Plan(lane=NobodyNotes), 300),
+    "one note is enough": Variant(Plan(lane=OneNoteIsEnough), 1, 6_000_381, "one family"),
     "hints are trusted": Variant(Plan(lane=HintsAreTrusted), 1_000),
     "dead ones are relied on": Variant(Plan(lane=DeadOnesAreReliedOn), 1, 1_276),
     "founders stay out": Variant(Plan(lane=FoundersStayOut), 300),

@@ -84,5 +84,9 @@ class Case:
         return [each for each in self.compared.values() if each.is_copy]
 
     def has_noted(self, number: int) -> bool:
-        """Return whether a state knows that this one goes on without it."""
+        """Return whether a state knows that this one goes on without it.
+
+        A note of that state that came after the one of this document asks for another one. Else two documents that have
+        noted each other would both go on, and found two families.
+        """
         return self.noted.get(number, -1) >= self.noted_by[number]

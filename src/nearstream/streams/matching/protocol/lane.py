@@ -1,8 +1,32 @@
 """The protocol of matching: what a lane asks of the store, in which order, until each document is decided.
 
-Nothing here is atomic but the single calls. `match` has the order of a batch, and `_settle` its rounds of choosing,
-noting, deciding and joining.
+A batch on its usual way, each step one call for all of its documents::
 
+    register   stores each state, and says which state of its document was current before
+    enter      adds its number to the buckets of its keys, and returns who was in them
+    fetch      what is known about those states and their families, and the records to compare with
+    decide     stores the family that the document joins or founds, with its related documents
+    join       counts the document in the family, and returns its place there
+    tidy       former states leave their families, copies leave their buckets
+
+Nothing here is atomic but the single calls, so two lanes may match copies at one time. Two copies A and B of one text,
+which nobody had before, become one family like this::
+
+    lane of A                                      lane of B
+    enter -> nobody
+                                                   enter -> A was there
+                                                   fetch A -> undecided
+                                                   note at A: "B goes on without you"
+    decide, 0 notes considered -> refused: [B]
+                                                   decide -> B founds a family
+    fetch B -> decided
+    decide, 1 note considered -> joins B
+    join -> second of the family of B
+
+Had A decided before the note, the note would have been answered by the decision of A, and B would have joined A. So of
+any two copies the later one in a bucket sees the other, and one of the two considers the other before it decides.
+
+`Lane.match` has the order of a batch, and `Lane._settle` the rounds of choosing, noting, deciding and joining.
 `tests/simulation` runs this code under an adversary. Each rule of the order has a variant there that leaves it out.
 """
 
@@ -84,24 +108,19 @@ class Lane:
     # Deciding.
 
     async def _settle(self, cases: Sequence[Case], known: Known) -> None:
-        """Decide about documents, round by round.
-
-        A document whose copy comes before it in the batch waits for its round, and so do later ones of that family.
-        """
+        """Decide about documents, round by round. Who has a copy before it in the batch waits for the round of that."""
         waiting = {case.number: case for case in sorted(cases, key=lambda case: case.number)}
         await self._look_again(waiting, known)
         while waiting:
             ready: list[tuple[Case, int]] = []
             noting: list[tuple[Case, tuple[int, ...]]] = []
             sleeping: list[tuple[Case, tuple[int, ...]]] = []
-            put_off = set[int]()  # families of documents that wait
             for case in waiting.values():
                 founder, waits_for = self._choose(case, known)
                 known.expected[case.number] = founder or min(map(known.family_of, waits_for), default=case.number)
                 others = tuple(number for number in waits_for if not case.has_noted(number))
                 before = [number for number in (*others, *case.relied) if number in waiting and number < case.number]
-                if before or known.expected[case.number] in put_off:
-                    put_off.add(known.expected[case.number])
+                if before:
                     continue
                 others = tuple(n for n in others if n not in waiting or not self._will_wait(waiting[n], case.number))
                 if not others:
@@ -118,7 +137,7 @@ class Lane:
     async def _look_again(self, waiting: Mapping[int, Case], known: Known) -> None:
         """Look again at undecided copies of other lanes, most of which are decided while a batch is compared.
 
-        A document tells of each that it takes for another family.
+        Else a document would send an event for each of several copies that are one family by now.
         """
         undecided = {
             case: [
@@ -271,18 +290,14 @@ class Lane:
         return [Leave(founder, former) for former in formers if (founder := known.founder(former))]
 
     def _entries_to_leave(self, cases: Sequence[Case], known: Known) -> list[Entry]:
-        """Return the buckets of words that lead to the families of copies without them.
-
-        A dead document that is told again stays, because its heir may be leaving the same buckets right now.
-        """
+        """Return the buckets of words that lead to the families of copies without them."""
         entries, living = [], known.living()
         for case in cases:
             joined = case.joined
             if case.is_gone or case.is_late or case.decision is None:
                 continue
             self._judge.learn(case, joined.representative if joined is not None else case.number)
-            stays = case.is_restated and case.is_dead
-            if stays or joined is None or joined.is_bare or joined.representative in (0, case.number):
+            if joined is None or joined.is_bare or joined.representative in (0, case.number):
                 continue
             before = [number for number in living[case.decision.founder] if number < case.number]
             keys = keys_without(self._keys_of_family(case, joined.representative, before), case.left)
