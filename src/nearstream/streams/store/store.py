@@ -29,6 +29,7 @@ from nearstream.streams.store.registration import NUMBER_BYTES, Labelling, Put, 
 
 _LIMITS = IndexLimits()
 _KEPT_CAP = 1_024  # records of founders that a store remembers
+CALL_CAP = 64  # items of a call, during which a server answers nobody else
 
 
 class Call(NamedTuple):
@@ -244,7 +245,7 @@ class Store:
     def _calls(
         self, name: str, batch: Sequence[Any], slot_of: Callable[[Any], int], by: Callable[[Any], int] | None
     ) -> list[tuple[Call, list[int]]]:
-        """Return a call for each slot and each writing partition, with the places of its items in the batch.
+        """Return calls for each slot and each writing partition, with the places of their items in the batch.
 
         `by` returns the number of the state on whose behalf an item is written, None: nothing is written.
         """
@@ -252,10 +253,12 @@ class Store:
         for place, one in enumerate(batch):
             key = slot_of(one) if slots > 1 else 0, by(one) % partitions if by else None
             places.setdefault(key, []).append(place)
-        return [
-            (Call(slot, name, [batch[at] for at in some], partition), some)
-            for (slot, partition), some in places.items()
-        ]
+        parts = (
+            (key, some[start : start + CALL_CAP])
+            for key, some in places.items()
+            for start in range(0, len(some), CALL_CAP)
+        )
+        return [(Call(slot, name, [batch[at] for at in part], partition), part) for (slot, partition), part in parts]
 
 
 def _number(one: Any) -> int:  # noqa: ANN401 - any message that has a number

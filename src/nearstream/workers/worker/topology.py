@@ -33,7 +33,7 @@ from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.pipeline.step import Lanes, Step
 
 SIGN_BATCH = 100
-MATCH_BATCH = 64
+MATCH_BATCH = 256  # where a worker is behind: the fixed cost of a batch is half that of a document without copies
 MATCH_LANES = 2  # batches in work: while one waits for the index or for Kafka, the other one is compared
 DECIDE_BATCH = 100
 ALERT_BATCH = 200
