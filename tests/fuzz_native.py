@@ -61,7 +61,7 @@ def meet(random: Random) -> None:
     copy = text[slice(*places[:2])] + any_text(random) + text[slice(*places[2:4])] + text[slice(*places[4:])]
     both = [signer.sign(Document(id="x", text=each, observed_at=SEEN)) for each in (text, copy)]
     if all(each.n_bytes for each in both):
-        found = comparing.compare(both[0], both[1:])
+        found = unpack_estimates(comparing.compare(both[0], both[1:]))
         assert found == [estimates.estimate(*both)], f"another estimate of {text!r} and {copy!r}"
 
 

@@ -10,6 +10,7 @@ from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol import lane
 from nearstream.streams.matching.protocol.case import Case
 from nearstream.streams.matching.protocol.choosing import Choice, choose
+from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.matching.protocol.lane import Patience
 from nearstream.streams.store.messages import Entry, FamilyView, View
 from nearstream.streams.store.store import Store
@@ -53,7 +54,7 @@ def join_relatives() -> None:
     def joining(case: Case, views: Mapping[int, View], families: Mapping[int, FamilyView]) -> Choice:
         choice = choose(case, views, families)
         known = [views[number].decision for number in case.compared if number in views]
-        founders = [lane.founder_of(decision) for decision in known if decision]
+        founders = [founder_of(decision) for decision in known if decision]
         return (founders[0], ()) if founders and choice == (0, ()) else choice
 
     replace_part(lane, "choose", joining)

@@ -35,9 +35,11 @@ static int deciding_rule(const Estimate *e, const char *packed, size_t size)
 {
     int place = FOR_NUMBERS, clause = 0, holds = 1;
     RuleStep step;
+    if (size % sizeof step)
+        return -1;
     if (e->is_equal || e->is_short)
         return e->is_equal ? FOR_EQUAL : FOR_SHORT;
-    for (; size >= sizeof step; packed += sizeof step, size -= sizeof step) {
+    for (; size; packed += sizeof step, size -= sizeof step) {
         memcpy(&step, packed, sizeof step);
         if (step.number >= NUMBERS)
             return -1;
@@ -53,7 +55,7 @@ static int deciding_rule(const Estimate *e, const char *packed, size_t size)
             holds = 1;
         }
     }
-    return size || place > UINT8_MAX ? -1 : place;
+    return place > UINT8_MAX ? -1 : place;
 }
 
 static PyObject *decide(PyObject *Py_UNUSED(module), PyObject *arguments)
