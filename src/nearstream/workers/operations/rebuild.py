@@ -29,7 +29,7 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.terminal import Progress
-from nearstream.workers.pipeline.dead_letters import decide_apart
+from nearstream.workers.pipeline.dead_letters import DATA_ERRORS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import cooperative_yield
@@ -59,14 +59,26 @@ class _Rebuild:
     async def admit(self, records: list[ConsumerRecord], now_ms: int) -> None:
         """Match a batch, and note that it is done. A record on which that fails gets a dead letter."""
         self.rebuild.set_time(now_ms)
-        dead_letters = await decide_apart(records, self._match, self._refused)
+        dead_letters = await self._match_apart(records)
         if dead_letters:
             async with kafka_records.sender(self.deployment.settings, self.wait_seconds) as send_all:
                 await send_all(dead_letters)
         await self.rebuild.cover(list({record.partition: Position(*record[1:3]) for record in records}.values()))
         self.progress.step(len(records))
 
-    async def _match(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+    async def _match_apart(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
+        """Match records, one by one after an error of data, and return the dead letters."""
+        try:
+            await self._match(records)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                self.rebuilt["skipped"] += 1
+                return [self.deployment.dead_letter_writer("rebuild").unprocessable(records[0], "match", error)]
+        else:
+            return []
+        return [sent for record in records for sent in await self._match_apart([record])]
+
+    async def _match(self, records: Sequence[ConsumerRecord]) -> None:
         """Match records. They have no results."""
         counted = [self._arrival(record) for record in records]
         arrivals = [arrival for arrival in counted if arrival is not None]
@@ -75,11 +87,6 @@ class _Rebuild:
         if joins:
             await self.rebuild.store.join(joins)
         self.rebuilt.update(map(_outcome, counted))
-        return []
-
-    async def _refused(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        self.rebuilt["skipped"] += 1
-        return self.deployment.dead_letter_writer("rebuild").unprocessable(record, "match", error)
 
     def _arrival(self, record: ConsumerRecord) -> Arrival | None:
         try:

@@ -37,7 +37,7 @@ from nearstream.streams.alerting.silences import Silences
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
+from nearstream.workers.pipeline.dead_letters import DATA_ERRORS, DeadLetterWriter
 from nearstream.workers.pipeline.step import Send
 
 _LAG_MARGIN_MS = 1000 * (INTERVAL_SECONDS + 5.0)  # how old the lag that the probe has read may be
@@ -103,10 +103,12 @@ class Alerting:
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the alerts that verdicts cause, and dead letters for what cannot be read."""
-        return await decide_apart(records, self._decide, self._failed)
-
-    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, "alert", error)
+        try:
+            return await self._decide(records)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                return [self.dead_letters.unprocessable(records[0], "alert", error)]
+        return [sent for record in records for sent in await self.decide([record])]
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []
@@ -125,7 +127,12 @@ class Alerting:
 
     async def count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the alerts that dead letters cause. Other records are left out."""
-        return await decide_apart(records, self._count_letters, self._failed)
+        try:
+            return await self._count_letters(records)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                return [self.dead_letters.unprocessable(records[0], "alert", error)]
+        return [sent for record in records for sent in await self.count_letters([record])]
 
     async def _count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         reasons: dict[str, list[StoredDeadLetter]] = {}

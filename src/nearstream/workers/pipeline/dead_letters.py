@@ -5,7 +5,7 @@ import logging
 import struct
 import traceback
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from nearstream.schemas.topics.dead_letter import (
     outgoing,
 )
 from nearstream.schemas.topics.table import DEAD_LETTERS
-from nearstream.workers.pipeline.step import Decide
 
 LOG_INTERVAL_SECONDS = 60.0
 WINDOW_RECORDS = 1000
@@ -87,26 +86,6 @@ class DeadLetterWriter:
         (*_, place) = traceback.extract_tb(error.__traceback__)
         detail = f"the step failed with {type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
         return self.write(DeadLetter(record, stage, Reason.UNPROCESSABLE, detail))
-
-
-async def decide_apart(
-    records: Sequence[ConsumerRecord],
-    decide: Decide,
-    refuse: Callable[[ConsumerRecord, BaseException], Awaitable[ProducerRecord]],
-) -> list[ProducerRecord]:
-    """Return what is decided for a batch. After an error of data its records are decided one by one.
-
-    Args:
-        records: The batch.
-        decide: Returns the records to send. It may be called again for a part of the batch.
-        refuse: Returns the dead letter of a record that fails alone.
-    """
-    try:
-        return list(await decide(records))
-    except DATA_ERRORS as error:
-        if len(records) == 1:
-            return [await refuse(records[0], error)]
-    return [sent for record in records for sent in await decide_apart([record], decide, refuse)]
 
 
 @dataclass(frozen=True)

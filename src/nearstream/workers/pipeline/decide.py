@@ -11,7 +11,7 @@ from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.decider import Decider, Said
 from nearstream.workers.monitoring.metrics import ERROR_TEXTS
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
+from nearstream.workers.pipeline.dead_letters import DATA_ERRORS, DeadLetterWriter
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +42,12 @@ class Deciding:
         A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. After
         news of a page, the decisions that rest on it are made anew too.
         """
-        return await decide_apart(records, self._decide, self._failed)
-
-    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, "decide", error)
+        try:
+            return await self._decide(records)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                return [self.dead_letters.unprocessable(records[0], "decide", error)]
+        return [sent for record in records for sent in await self.decide([record])]
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing = []

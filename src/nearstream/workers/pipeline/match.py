@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 
 from nearstream.schemas.documents.document import document_key, from_milliseconds
 from nearstream.schemas.documents.record import (
@@ -40,7 +39,7 @@ from nearstream.streams.store.limits import IndexBehindError
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Position
 from nearstream.workers.monitoring.metrics import GAP_RECORDS, count_verdict
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
+from nearstream.workers.pipeline.dead_letters import DATA_ERRORS, DeadLetterWriter
 from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import Lost, cooperative_yield
 
@@ -159,14 +158,18 @@ class Matching:
 
     async def _match(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
         """Match records, and let the index know that they are done."""
-
-        async def failed(record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-            await self._cover([record], covered)
-            return self.dead_letters.unprocessable(record, "match", error)
-
-        outgoing = await decide_apart(records, partial(self._match_once, covered=covered), failed)
+        outgoing = await self._match_apart(records, covered)
         self._unsure -= {record.partition for record in records}
         return outgoing
+
+    async def _match_apart(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
+        try:
+            return await self._match_once(records, covered)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                await self._cover(records, covered)
+                return [self.dead_letters.unprocessable(records[0], "match", error)]
+        return [sent for record in records for sent in await self._match_apart([record], covered)]
 
     async def _match_once(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []

@@ -22,7 +22,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record
 from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.crawl.page import PageReader, ReadDocument, patience
-from nearstream.workers.pipeline.dead_letters import DeadLetterWriter, decide_apart
+from nearstream.workers.pipeline.dead_letters import DATA_ERRORS, DeadLetterWriter
 from nearstream.workers.pipeline.step import cooperative_yield
 
 GROUP_BYTES = 4 * 1024 * 1024  # of contents that are held at a time, or one longer content
@@ -48,10 +48,12 @@ class Signing:
 
         A document with an empty text has no result. While a page becomes text, the event loop runs on.
         """
-        return await decide_apart(records, self._decide, self._failed)
-
-    async def _failed(self, record: ConsumerRecord, error: BaseException) -> ProducerRecord:
-        return self.dead_letters.unprocessable(record, "sign", error)
+        try:
+            return await self._decide(records)
+        except DATA_ERRORS as error:
+            if len(records) == 1:
+                return [self.dead_letters.unprocessable(records[0], "sign", error)]
+        return [sent for record in records for sent in await self.decide([record])]
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         outgoing: list[ProducerRecord] = []

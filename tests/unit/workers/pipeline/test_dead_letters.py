@@ -1,16 +1,11 @@
 """Dead letters: their log lines, records that a step cannot take, and the limit beyond which a worker halts."""
 
-import struct
-from collections.abc import Sequence
-
 import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.dead_letter import (
-    DETAIL_HEADER,
     DeadLetter,
     Reason,
-    header,
     outgoing,
 )
 from nearstream.workers.pipeline import dead_letters
@@ -20,11 +15,8 @@ from nearstream.workers.pipeline.dead_letters import (
     DeadLetterLimit,
     DeadLetterLog,
     DeadLetterWindow,
-    DeadLetterWriter,
     dead_letter_limit,
-    decide_apart,
 )
-from nearstream.workers.pipeline.step import Decide
 from tests.support.turns import until
 
 
@@ -51,43 +43,9 @@ async def test_the_log_tells_the_first_letter_of_a_reason_without_its_value_and_
     assert caplog.messages[2:] == ["dead letters: 39 more not_json within 0.1 s"]
 
 
-async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter() -> None:
-    async def refuse(refused: ConsumerRecord, failed: BaseException) -> ProducerRecord:
-        return DeadLetterWriter("dead", "nearstream/0 sign", "hash").unprocessable(refused, "sign", failed)
-
-    def failing(error: Exception) -> Decide:
-        async def decide(records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-            if any(each.offset == 5 for each in records):
-                raise error
-            return [ProducerRecord("out", str(each.offset).encode(), b"", []) for each in records]
-
-        return decide
-
-    given = [ValueError("planted"), OverflowError(), KeyError("planted"), struct.error(), RecursionError()]
-    for error in [*given, UnicodeError()]:
-        sent = await decide_apart([about(offset).record for offset in range(8)], failing(error), refuse)
-        assert [each.key for each in sent if each.topic == "out"] == [b"0", b"1", b"2", b"3", b"4", b"6", b"7"]
-        (letter,) = (each for each in sent if each.topic == "dead")
-        assert ("nearstream-dead-offset", b"5") in letter.headers
-        detail = header(letter.headers, DETAIL_HEADER) or b""
-        assert type(error).__name__.encode() in detail
-        assert b"planted" not in detail
-
-
 def test_a_worker_halts_after_a_hundred_letters_in_a_row_unless_no_ratio_is_set() -> None:
     assert dead_letter_limit(0.2) == DeadLetterLimit(100, 0.2)
     assert dead_letter_limit(0.0) == DeadLetterLimit(0, 0.0)
-
-
-async def test_an_error_that_is_none_of_data_is_raised() -> None:
-    async def decide(_: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        raise RuntimeError("the bug")
-
-    async def refuse(*_: object) -> ProducerRecord:
-        raise AssertionError
-
-    with pytest.raises(RuntimeError, match="the bug"):
-        await decide_apart([about(1).record, about(2).record], decide, refuse)
 
 
 def _batch(refused: list[bool], start: int = 0) -> tuple[list[ConsumerRecord], list[ProducerRecord]]:

@@ -1,15 +1,18 @@
 """Signing of records of `documents`."""
 
 import json
+import struct
 import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import decode_signature
-from nearstream.streams.signing.signer import Signer
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.topics.dead_letter import DETAIL_HEADER
+from nearstream.streams.signing.signer import Signer, Unsigned
 from nearstream.workers.pipeline import sign
 from tests.support.made_up import KEY
 from tests.support.made_up import STANDARD as SCHEME
@@ -151,3 +154,39 @@ async def test_a_batch_of_pages_is_signed_in_groups_of_bounded_size_and_in_order
     assert decode_signature(at_once[1].value or b"").degraded == ("extraction_fallback",)
     monkeypatch.setattr(sign, "GROUP_BYTES", len(TEXT))
     assert await decided(*records) == at_once
+
+
+class Failing(Signer):
+    """Fails at one document."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(SCHEME, KEY)
+        self.error = error
+
+    def sign_many(self, unsigned: Iterable[Unsigned]) -> Iterator[Signature | InvalidMessageError]:
+        for each in unsigned:
+            if each.document.id == "p-5":
+                raise self.error
+            yield from super().sign_many([each])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("planted"), OverflowError(), KeyError("planted"), struct.error(), RecursionError(), UnicodeError()],
+)
+async def test_a_record_whose_data_a_step_cannot_take_gets_a_dead_letter(error: Exception) -> None:
+    records = [record(document(f"p-{number}")) for number in range(8)]
+    sent = await replace(signer(), signer=Failing(error)).decide(records)
+    assert [each.key for each in sent if each.topic.endswith("signatures.v1")] == [
+        f"news/p-{number}".encode() for number in range(8) if number != 5
+    ]
+    (letter,) = (each for each in sent if each.topic.endswith("dead-letters.v1"))
+    detail = header(letter.headers, DETAIL_HEADER) or b""
+    assert type(error).__name__.encode() in detail
+    assert b"planted" not in detail
+
+
+async def test_an_error_that_is_none_of_data_is_raised() -> None:
+    broken = replace(signer(), signer=Failing(RuntimeError("the bug")))
+    with pytest.raises(RuntimeError, match="the bug"):
+        await broken.decide([record(document("p-4")), record(document("p-5"))])
