@@ -9,6 +9,7 @@ from nearstream.schemas.topics.codec import ORIGIN_HEADER
 from nearstream.schemas.topics.dead_letter import (
     BYTES_HEADER,
     DETAIL_HEADER,
+    FROM_HEADER,
     ID_HEADER,
     OFFSET_HEADER,
     PARTITION_HEADER,
@@ -117,6 +118,7 @@ _DEAD_HEADERS = {
     BYTES_HEADER: "Size of its value.",
     SHA256_HEADER: "Hash of its value, in hex.",
     PAYLOAD_HEADER: "What the dead letter keeps: `full`, `head` or `hash`.",
+    FROM_HEADER: "Where it came from: `sender-domain`, `site` or `collection`, and its name.",
 }
 
 

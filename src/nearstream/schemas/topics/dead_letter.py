@@ -12,6 +12,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, Headers, Produce
 HEAD_BYTES = 64 * 1024
 DETAIL_CHARACTERS = 500
 MAX_REPLAYS = 3
+PLACE_CHARACTERS = 64  # as much as the subject of an alert may have
 NOT_OURS = "(no dead letter of nearstream)"  # in place of the reason of another record of the topic
 
 PRIVATE_HEADER = "nearstream-private"  # of the producer: "1" keeps the record's bytes out of dead letters
@@ -28,6 +29,7 @@ REPLAYS_HEADER = "nearstream-dead-replays"
 BYTES_HEADER = "nearstream-dead-bytes"
 SHA256_HEADER = "nearstream-dead-sha256"
 PAYLOAD_HEADER = "nearstream-dead-payload"
+FROM_HEADER = "nearstream-dead-from"
 
 _OUR_HEADERS_BYTES = 8 * 1024
 # Room for what Kafka adds: the header of the batch and of the record, and two lengths for each header.
@@ -59,6 +61,10 @@ class Reason(StrEnum):
     UNPROCESSABLE = "unprocessable"
 
 
+# Why a content is refused, which is what a site or a sender sent. Any other reason may be a fault of the deployment.
+OF_CONTENT = {Reason.EMPTY_VALUE, Reason.TOO_LARGE, Reason.DECOMPRESSION_LIMIT, Reason.EXTRACTION_FAILED}
+
+
 # The step at which a record was refused.
 Stage = Literal["decode", "extract", "sign", "match", "decide", "alert", "skip"]
 
@@ -71,6 +77,7 @@ class DeadLetter:
     stage: Stage  # the step at which it was refused
     reason: Reason  # what is wrong with it
     detail: str  # The path of the field with what was expected. It never holds a value of the payload.
+    came_from: str = "collection"  # the sender's domain, site or collection that the record came from
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class StoredDeadLetter:
     size: int  # bytes of the original value
     sha256: str  # SHA-256 of the original value, 64 hex characters
     payload: str  # `full`, `head` or `hash`, or one of a later release
+    came_from: str  # where the record came from, empty in a dead letter of an earlier release
 
     @property
     def dead_id(self) -> str:
@@ -161,6 +169,7 @@ def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
         size=size,
         sha256=_text(ours, SHA256_HEADER),
         payload=_text(ours, PAYLOAD_HEADER),
+        came_from=_text(ours, FROM_HEADER)[:PLACE_CHARACTERS],
     )
 
 
@@ -204,6 +213,7 @@ def _headers(dead_letter: DeadLetter, worker: str, payload: str) -> Headers:
         BYTES_HEADER: str(len(value)),
         SHA256_HEADER: sha256(value).hexdigest(),
         PAYLOAD_HEADER: payload,
+        FROM_HEADER: dead_letter.came_from,
         # Aliases that Kafka Connect tools read (KIP-298).
         "__connect.errors.topic": topic,
         "__connect.errors.partition": partition,

@@ -7,14 +7,21 @@ from datetime import datetime
 
 import msgspec
 
-from nearstream.schemas.documents.document import Document, document_key
+from nearstream.schemas.documents.document import (
+    DEFAULT_COLLECTION,
+    MAIL_SOURCE,
+    SENDER_DOMAIN_LABEL,
+    Document,
+    document_key,
+)
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, header
 from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, reason_of
-from nearstream.schemas.topics.dead_letter import Reason
+from nearstream.schemas.topics.dead_letter import PLACE_CHARACTERS, Reason
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, with_our_names
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.ingest.media_type import HTML_TYPES, binary_format, is_binary, media_type_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
@@ -45,6 +52,7 @@ _FIELD_HEADERS = {
 }
 _LIST_HEADERS = {"nearstream-recipient-hashes": "recipient_hashes", "nearstream-against": "against"}
 _REMOVAL_HEADERS = ("nearstream-id", "nearstream-collection")
+STRANGERS = (f"{SENDER_DOMAIN_LABEL} ", "site ")  # how a place begins that is no collection of ours
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,8 @@ def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[D
         page = {"raw": value, "content_type": content_type.decode("latin-1")}
         return msgspec.structs.replace(_from_headers(headers), **page), tuple(_said_degraded(headers))
     if media_type == "text/plain":
+        if header(headers, "nearstream-source") != MAIL_SOURCE.encode():  # whose text was read from a part that is one
+            _require_text(value)
         text, degraded = _decode(value, charset)
         all_degraded = dict.fromkeys((*degraded, *_said_degraded(headers)))
         return msgspec.structs.replace(_from_headers(headers), text=text), tuple(all_degraded)
@@ -135,8 +145,35 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
             Reason.UNSUPPORTED_CONTENT_TYPE,
             "expected $.text or $.html, or $.raw with $.content_type text/plain or text/html",
         )
+    _require_text(document.raw)
     text, degraded = _decode(document.raw, charset)
     return msgspec.structs.replace(document, text=text, raw=None, content_type=None), degraded
+
+
+class _Place(msgspec.Struct):
+    """What a document in JSON says of where it came from."""
+
+    url: str | None = None
+    collection: str | None = None
+
+
+def came_from(record: ConsumerRecord) -> str:
+    """Return where a record came from, also if it holds no document.
+
+    It is `sender-domain`, of a mail, or `site`, of a page, or else `collection`, with its name behind it.
+    """
+    try:
+        place = msgspec.json.decode(record.value or b"", type=_Place)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        place = _Place()
+    sender, url, collection = (
+        (header(record.headers, name) or b"").decode("utf-8", "replace")
+        for name in (_LABEL_HEADER + SENDER_DOMAIN_LABEL, "nearstream-url", "nearstream-collection")
+    )
+    for stranger, name in zip(STRANGERS, (sender, site_of(url or place.url or "")), strict=True):
+        if name:
+            return (stranger + name)[:PLACE_CHARACTERS]
+    return f"collection {collection or place.collection or DEFAULT_COLLECTION}"[:PLACE_CHARACTERS]
 
 
 def _parse_removal(record: ConsumerRecord) -> Removal:
@@ -205,15 +242,17 @@ def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
     return media_type_of(text, content), charset[1] if charset else ""
 
 
-def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    """Decode a text, and say whether characters of it had to be replaced."""
+def _require_text(value: bytes) -> None:
+    """Refuse a content that is no text in any charset, as a server may serve under any type."""
     if value.startswith(_GZIP_START):
-        raise InvalidMessageError(
-            Reason.UNSUPPORTED_CONTENT_TYPE, "expected content-encoding gzip with what is compressed"
-        )
+        raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected content-encoding gzip with what is compressed")
     found = binary_format(value) or ("binary" if len(value) >= _BINARY_MIN_BYTES and is_binary(value) else "")
     if found:
-        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, f"expected a text, found {found}")
+        raise InvalidMessageError(Reason.EXTRACTION_FAILED, f"expected a text, found {found}")
+
+
+def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
+    """Decode a text, and say whether characters of it had to be replaced."""
     text, is_replaced = decode(value, [charset])
     return text, (CHARSET_REPLACED,) * is_replaced
 
@@ -229,7 +268,7 @@ def _inflate(value: bytes, headers: Headers) -> bytes:
     try:
         data = inflater.decompress(value, limit + 1)
     except zlib.error:
-        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected a complete gzip stream") from None
+        raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected a complete gzip stream") from None
     if len(data) > limit:
         raise InvalidMessageError(
             Reason.DECOMPRESSION_LIMIT,
@@ -237,5 +276,5 @@ def _inflate(value: bytes, headers: Headers) -> bytes:
         )
     # A second member would be ignored silently.
     if not inflater.eof or inflater.unused_data:
-        raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected exactly one complete gzip stream")
+        raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected exactly one complete gzip stream")
     return data

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import time
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback
@@ -25,6 +26,8 @@ def add_worker(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-group", action="store_true", help="take the place of the group that has read the topics so far"
     )
+    meaning = "do not halt at records that were sent before now: each that is refused becomes a dead letter"
+    parser.add_argument("--drain", action="store_true", help=meaning)
     add_timeout(parser, 30.0)
 
 
@@ -38,7 +41,8 @@ def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.worker.composition import run_worker
 
     gc.enable()
-    run_worker(settings, options.role, options.timeout, new_group=options.new_group)
+    drained_ms = time.time_ns() // 1_000_000 if options.drain else 0
+    run_worker(settings, options.role, options.timeout, new_group=options.new_group, drained_ms=drained_ms)
     return Exit.OK
 
 

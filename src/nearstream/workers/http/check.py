@@ -249,6 +249,8 @@ class Checker:
 
         async def learn() -> LearnReason:
             await asyncio.wait([check])
+            if not check.cancelled():
+                check.result()  # What cannot be checked would not be signed either.
             return await learner.learn(reading, access)
 
         task = asyncio.create_task(learn())

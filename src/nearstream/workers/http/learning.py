@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from nearstream.schemas.checks.check import LearnReason
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -130,9 +130,9 @@ class Learner:
 
     def _record(self, source: ConsumerRecord | Unsigned, access: ApiToken) -> ProducerRecord:
         if isinstance(source, Unsigned):
-            require(access, source.document.collection, source.document.against)
             value, headers, _ = mail_record(source.document, source.degraded)
-            return ProducerRecord(self.topic, (source.document.id or "").encode(), value, headers)
+            source = ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, None, value, headers)
+        # As a worker will read it, so that no document is said to be learned that a worker refuses.
         parsed = parse_record(source, self.limits)
         if isinstance(parsed, Removal):
             require(access, parsed.collection)

@@ -44,7 +44,10 @@ BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all reque
 HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
 IN_USE: web.RequestKey[asyncio.Future[Any]] = web.RequestKey("in_use")  # what needs the body after the answer
 _PASSED_ON = ("content-type", "content-encoding")
-_STATUS_OF_REASON = {Reason.TOO_LARGE: 413, Reason.DECOMPRESSION_LIMIT: 413, Reason.UNSUPPORTED_CONTENT_TYPE: 415}
+_STATUS_OF_REASON = {
+    **dict.fromkeys((Reason.TOO_LARGE, Reason.DECOMPRESSION_LIMIT), 413),
+    **dict.fromkeys((Reason.UNSUPPORTED_CONTENT_TYPE, Reason.EXTRACTION_FAILED), 415),
+}
 
 Asked = TypeVar("Asked")
 

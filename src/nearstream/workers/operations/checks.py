@@ -19,7 +19,8 @@ _SAID = {
 }
 _REMEDIES = {
     "paused": "it goes on by itself when that answers again",
-    "halted": "look at `nearstream dlq list`, repair the cause, then stop this worker and start it again",
+    "halted": "look at `nearstream dlq list`, repair the cause, then stop this worker and start it again, with --drain "
+    "to let what waits pass",
     "gone": "look at its log, and start it again",
 }
 _DUTIES = {"all": frozenset(("sign", "match"))}

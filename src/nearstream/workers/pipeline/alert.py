@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,11 +12,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, ORIGINS_MAX, Alert
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json, event_headers
-from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, StoredDeadLetter, read_dead_letter
+from nearstream.schemas.topics.dead_letter import OF_CONTENT, DeadLetter, Reason, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
     ON_SITES,
@@ -34,6 +35,7 @@ from nearstream.streams.alerting.counting import (
 )
 from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
 from nearstream.streams.alerting.silences import Silences
+from nearstream.streams.ingest.parse import STRANGERS
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.probe import INTERVAL_SECONDS
@@ -135,17 +137,19 @@ class Alerting:
         return [sent for record in records for sent in await self.count_letters([record])]
 
     async def _count_letters(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        reasons: dict[str, list[StoredDeadLetter]] = {}
+        about: dict[str, list[StoredDeadLetter]] = {}
         for letter in filter(None, map(read_dead_letter, records)):
-            reason = letter.reason if letter.reason in set(Reason) else _OTHER_REASON
-            reasons.setdefault(reason, []).append(letter)
-        alerts: list[Alert] = []
-        for rule in self._rules("dead_letters"):
-            for reason, letters in reasons.items():
-                subject = Subject(ALL_COLLECTIONS, reason, self.scheme)
-                heard_ms = max(letter.record.timestamp_ms for letter in letters)
-                alerts += await self._count(rule, subject, list(map(_refused, letters)), heard_ms)
-        return [self._record(alert) for alert in alerts]
+            about.setdefault(_about(letter), []).append(letter)
+        rules = list(self._rules("dead_letters"))
+        counted = await self._at_once([self._after_letters(rule, *each) for rule in rules for each in about.items()])
+        return [self._record(alert) for alerts in counted for alert in alerts]
+
+    async def _after_letters(self, rule: Rule, name: str, letters: Sequence[StoredDeadLetter]) -> list[Alert]:
+        subject = Subject(ALL_COLLECTIONS, name, self.scheme)
+        heard_ms = max(letter.record.timestamp_ms for letter in letters)
+        places = Counter(letter.came_from for letter in letters if letter.came_from)
+        origins = tuple(place for place, _ in places.most_common(ORIGINS_MAX))
+        return await self._count(rule, subject, list(map(_refused, letters)), heard_ms, origins)
 
     async def end_quiet(self, health: Health, send: Send) -> None:
         """Send the end of each alert of which nothing has been heard for a whole window.
@@ -249,6 +253,13 @@ class Alerting:
 def _family(verdict: DocumentVerdict) -> Subject:
     founder = verdict.family.founder
     return Subject(verdict.collection, verdict.family.id, verdict.scheme, None if founder is None else founder.id)
+
+
+def _about(letter: StoredDeadLetter) -> str:
+    """Return what the alert about a dead letter is about: who sends unreadable contents, or else the reason."""
+    if letter.reason in OF_CONTENT and letter.came_from.startswith(STRANGERS):
+        return letter.came_from
+    return letter.reason if letter.reason in set(Reason) else _OTHER_REASON
 
 
 def _refused(letter: StoredDeadLetter) -> Arrival:

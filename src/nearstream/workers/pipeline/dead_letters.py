@@ -6,14 +6,16 @@ import struct
 import traceback
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics.dead_letter import (
+    FROM_HEADER,
     ID_HEADER,
+    OF_CONTENT,
     REASON_HEADER,
     DeadLetter,
     Reason,
@@ -22,11 +24,13 @@ from nearstream.schemas.topics.dead_letter import (
     outgoing,
 )
 from nearstream.schemas.topics.table import DEAD_LETTERS
+from nearstream.streams.ingest.parse import STRANGERS, came_from
 
 LOG_INTERVAL_SECONDS = 60.0
 WINDOW_RECORDS = 1000
 MIN_WINDOW_RECORDS = 200  # no ratio is judged before
 MAX_CONSECUTIVE = 100  # at this many in a row the deployment is at fault, before a ratio is judged
+WHOEVER = 10  # Ten times as many in a row are its fault too, whoever sent them.
 # What a step raises about data that no bound has refused. Other errors say that a server or the program is at fault.
 DATA_ERRORS = (ValueError, ArithmeticError, LookupError, struct.error, RecursionError, msgspec.MsgspecError)
 
@@ -76,6 +80,7 @@ class DeadLetterWriter:
     def write(self, dead_letter: DeadLetter) -> ProducerRecord:
         """Log a dead letter and return the record to send."""
         self.log.add(dead_letter)
+        dead_letter = replace(dead_letter, came_from=came_from(dead_letter.record))
         return outgoing(dead_letter, self.topic, self.worker, self.payload, DEAD_LETTERS.max_message_bytes)
 
     def unprocessable(self, record: ConsumerRecord, stage: Stage, error: BaseException) -> ProducerRecord:
@@ -94,45 +99,62 @@ class DeadLetterLimit:
 
     max_consecutive: int  # Dead letters in a row. 0: no limit.
     max_ratio: float  # Ratio among the last 1000 records, checked from the 200th record on. 0: no limit.
+    drained_ms: int = 0  # Records from before this time do not count, because an operator lets them pass.
 
 
-def dead_letter_limit(max_ratio: float) -> DeadLetterLimit:
+def dead_letter_limit(max_ratio: float, drained_ms: int = 0) -> DeadLetterLimit:
     """Return the limits of a worker for a ratio in [0, 1]. A ratio of 0 ends both."""
-    return DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio)
+    return DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio, drained_ms)
 
 
 @dataclass
 class DeadLetterWindow:
-    """The last records of one topic, and which of them were refused."""
+    """The last records of one topic that count, and where those that were refused came from.
+
+    What was refused for its content does not count: that is what strangers send, and says nothing of the deployment.
+    """
 
     limit: DeadLetterLimit  # the limits that it checks
     # Held while a batch is judged, and without end by a worker that halts.
     judging: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
-    _refused: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW_RECORDS))
-    _consecutive: int = 0
+    _places: deque[str] = field(default_factory=lambda: deque(maxlen=WINDOW_RECORDS))  # Empty: not refused.
+    _row: Counter[str] = field(default_factory=Counter)  # how many in a row were refused, from each place
 
     def exceeded_limit(self, records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> str:
         """Add a batch, and return the limit that it exceeds with the reasons of the batch, empty if it exceeds none."""
-        dead_ids = {header(sent.headers, ID_HEADER) for sent in outgoing} - {None}
-        longest = 0
+        letters = {name: sent.headers for sent in outgoing if (name := header(sent.headers, ID_HEADER))}
+        in_a_row, most = 0.0, self.limit.max_consecutive
         for record in records:
-            refused = bool(dead_ids) and dead_id(record.topic, record.partition, record.offset).encode() in dead_ids
-            self._consecutive = self._consecutive + 1 if refused else 0
-            longest = max(longest, self._consecutive)
-            self._refused.append(refused)
-        exceeded = self._exceeded(longest)
+            letter = letters.get(dead_id(record.topic, record.partition, record.offset).encode()) if letters else None
+            if letter and (record.timestamp_ms < self.limit.drained_ms or _text(letter, REASON_HEADER) in OF_CONTENT):
+                continue
+            place = _text(letter, FROM_HEADER) if letter else ""
+            self._places.append(place)
+            self._row = self._row + Counter([place]) if place and most else Counter()
+            in_a_row = max(in_a_row, _counted(self._row, most), self._row.total() / WHOEVER)
+        exceeded = self._exceeded(in_a_row)
         return f"{exceeded}; this batch: {_reasons(outgoing)}" if exceeded else ""
 
-    def _exceeded(self, consecutive: int) -> str:
-        if 0 < self.limit.max_consecutive <= consecutive:
-            return f"{consecutive} dead letters in a row (limit {self.limit.max_consecutive})"
-        count, ratio = len(self._refused), sum(self._refused) / max(len(self._refused), 1)
-        if count >= MIN_WINDOW_RECORDS and 0 < self.limit.max_ratio < ratio:
-            return f"{ratio:.1%} of the last {count} records are dead letters (limit {self.limit.max_ratio:.0%})"
+    def _exceeded(self, in_a_row: float) -> str:
+        if 0 < self.limit.max_consecutive <= in_a_row:
+            return f"{in_a_row:.0f} dead letters in a row (limit {self.limit.max_consecutive})"
+        count, most = len(self._places), self.limit.max_ratio
+        ratio = _counted(Counter(filter(None, self._places)), most * count) / max(count, 1)
+        if count >= MIN_WINDOW_RECORDS and 0 < most < ratio:
+            return f"{ratio:.1%} of the last {count} records are dead letters (limit {most:.0%})"
         return ""
 
 
+def _counted(places: Counter[str], limit: float) -> float:
+    """Return how many dead letters count towards a limit, a fifth of which one site or sender can reach."""
+    return sum(min(n, limit / 5) if place.startswith(STRANGERS) else n for place, n in places.items())
+
+
 def _reasons(outgoing: Sequence[ProducerRecord]) -> str:
-    reasons = Counter((header(sent.headers, REASON_HEADER) or b"").decode() for sent in outgoing)
+    reasons = Counter(_text(sent.headers, REASON_HEADER) for sent in outgoing)
     del reasons[""]
     return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+
+
+def _text(headers: Headers, name: str) -> str:
+    return (header(headers, name) or b"").decode()

@@ -21,9 +21,10 @@ from scrapy.http import HtmlResponse, Response
 from nearstream.schemas.documents.document import CONTENT_TYPE_MAX_CHARACTERS, Document
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.media_type import PAGE_TYPES, media_type_of
+from nearstream.streams.ingest.media_type import PAGE_TYPES, is_binary, media_type_of
 from nearstream.streams.ingest.parse import field_headers, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.warc import PERMANENT
@@ -81,7 +82,7 @@ class PageItem:
 
 
 def is_page(response: Response) -> bool:
-    """Return whether a response is HTML or plain text.
+    """Return whether a response is HTML or plain text, and no binary that is served as one.
 
     Its content decides if its Content-Type is missing or invalid.
     """
@@ -106,6 +107,8 @@ def page_item(response: Response) -> PageItem:
 def _content_type(response: Response) -> str | None:
     """Return the content type to send, None if a response is no page."""
     declared = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    if is_binary(response.body):
+        return None
     if media_type_of(declared, response.body) in PAGE_TYPES:
         return declared[:CONTENT_TYPE_MAX_CHARACTERS] or "text/html"
     return "text/html" if isinstance(response, HtmlResponse) else None
@@ -273,5 +276,7 @@ def _value(fields: dict[str, Any]) -> tuple[bytes, Headers]:
         return msgspec.json.encode(given), []
     if media_type_of(content_type, content) not in PAGE_TYPES:
         return msgspec.json.encode(given), []
+    if is_binary(content):
+        raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected a page, found binary")
     document = decode_document(msgspec.json.encode({name: value for name, value in given.items() if name != "raw"}))
     return content, [("content-type", content_type.encode("latin-1", "replace")), *field_headers(document)]

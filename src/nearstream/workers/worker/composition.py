@@ -61,11 +61,12 @@ GC_THRESHOLD = 5_000  # new objects before a look for cycles, which have few: at
 log = logging.getLogger(__name__)
 
 
-def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool) -> None:
+def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool, drained_ms: int) -> None:
     """Run a worker until a signal or a crash.
 
     Its role is `sign`, `match`, `decide`, `alert`, or `all` for the agents of the first two. At the start it waits for
     Kafka, and for Redis, for `wait_seconds` each. With `new_group` its group takes the place of the one before.
+    Refused records from before `drained_ms`, in milliseconds since 1970, do not halt it.
 
     Raises:
         SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
@@ -83,7 +84,7 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     health = Health()
     signing, matching, *_ = agents
     _start_monitoring(deployment, role, health, matching)
-    app = create_app(own_group(settings, role), health, *agents)
+    app = create_app(own_group(settings, role), health, *agents, drained_ms=drained_ms)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
     gc.freeze()
