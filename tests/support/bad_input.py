@@ -33,7 +33,7 @@ BAD: list[BadRecord] = [
     ("b30", b'{"observed_at": "9999-01-01T00:00:00Z", "text": "a"}', [], "invalid_time"),
     ("b39", _LARGE, [], "too_large"),
     ("b41", gzip.compress(b"0" * 10_000_000), GZIP, "decompression_limit"),
-    ("b42", b"\x1f\x8bnot gzip", GZIP, "invalid_message"),
+    ("b42", b"\x1f\x8bnot gzip", GZIP, "extraction_failed"),
     ("b43", b"%PDF-1.7", [("content-type", b"application/pdf")], "unsupported_content_type"),
     ("b46", b'{"raw": "??", "content_type": "text/plain"}', [], "invalid_message"),
 ]

@@ -182,6 +182,7 @@ class LiveLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(description="Why the record was refused.")]
     stage: Annotated[str, Meta(description="The step at which it was refused.")]
     detail: Annotated[str, Meta(description="The field with what was expected of it.")]
+    came_from: Annotated[str, Meta(description="Where it came from: a sender's domain, a site or a collection.")]
     topic: Annotated[str, Meta(description="Topic of the record.")]
     partition: Annotated[Count, Meta(description="Its partition.")]
     offset: Annotated[Count, Meta(description="Its offset.")]

@@ -22,7 +22,9 @@ def record(
 
 
 def letter(about: ConsumerRecord, payload: str = "full", max_bytes: int = MAX) -> ProducerRecord:
-    fault = DeadLetter(about, "decode", Reason.INVALID_TIME, "$.observed_at: expected a time with zone")
+    fault = DeadLetter(
+        about, "decode", Reason.INVALID_TIME, "$.observed_at: expected a time with zone", "site a.example"
+    )
     return outgoing(fault, "nearstream.dead-letters.v1", "nearstream/0.3.0 sign", payload, max_bytes)
 
 
@@ -70,6 +72,7 @@ def test_a_dead_letter_says_why_where_and_how_much() -> None:
         "nearstream-dead-bytes": b"7",
         "nearstream-dead-sha256": sha256(b"{broken").hexdigest().encode(),
         "nearstream-dead-payload": b"full",
+        "nearstream-dead-from": b"site a.example",
         "__connect.errors.topic": b"nearstream.documents.v1",
         "__connect.errors.partition": b"3",
         "__connect.errors.offset": b"8812",

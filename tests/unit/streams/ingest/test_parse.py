@@ -16,7 +16,7 @@ from nearstream.schemas.documents.record import ConsumerRecord, Headers
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
-from nearstream.streams.ingest.parse import INFLATED_MAX_BYTES, ParsedDocument, Removal, parse_record
+from nearstream.streams.ingest.parse import INFLATED_MAX_BYTES, ParsedDocument, Removal, came_from, parse_record
 
 TIMESTAMP_MS = 1_772_439_300_000
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
@@ -223,7 +223,7 @@ def test_b42_damaged_gzip_is_a_dead_letter() -> None:
         whole + b"tail",
         whole + whole,
     ):
-        assert refusal(damaged, headers) is Reason.INVALID_MESSAGE
+        assert refusal(damaged, headers) is Reason.EXTRACTION_FAILED
 
 
 def test_b43_b45_an_unknown_content_type_or_encoding_is_a_dead_letter() -> None:
@@ -320,7 +320,35 @@ def test_b44_what_is_no_text_is_a_dead_letter_that_names_it(value: bytes, named:
     for sent, headers in ((value, PLAIN), (as_raw, [])):
         with pytest.raises(InvalidMessageError, match=re.escape(named)) as caught:
             parse_record(record(sent, headers), DocumentLimits())
-        assert caught.value.reason is Reason.UNSUPPORTED_CONTENT_TYPE
+        assert caught.value.reason is Reason.EXTRACTION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "place"),
+    [
+        (b"\xff\xfe", [], "collection default"),
+        (b"{", [("nearstream-collection", b"news")], "collection news"),
+        (b'{"collection": "mail", "text": 5}', [], "collection mail"),
+        (b'{"url": 5}', [], "collection default"),
+        (b'{"url": "https://www.a.evil.example/x"}', [], "site evil.example"),
+        (b"\0" * 999, [("nearstream-url", b"http://EVIL.example:81/"), *PLAIN], "site evil.example"),
+        (
+            b"\0",
+            [("nearstream-label-sender-domain", b"0a1b"), ("nearstream-url", b"http://a.b/")],
+            "sender-domain 0a1b",
+        ),
+        (b"", [("nearstream-url", b"nowhere")], "collection default"),
+        (None, [("nearstream-collection", b"\xff" * 500)], "collection " + "\ufffd" * 53),
+        (b"[" * 100_000, [("nearstream-url", None)], "collection default"),
+    ],
+)
+def test_a_record_says_where_it_came_from_whatever_it_holds(value: bytes | None, headers: Headers, place: str) -> None:
+    assert came_from(record(value, headers)) == place
+
+
+@pytest.mark.parametrize("text", ["GIF89a is a format", "%PDF-1.7 was attached", "\x01" * 99 + "hello " * 40])
+def test_a_text_that_was_read_from_a_mail_is_not_asked_whether_it_is_one(text: str) -> None:
+    assert document(text.encode(), [*PLAIN, ("nearstream-source", b"mail")]).text == text
 
 
 def test_b50_b51_b52_a_key_that_can_be_no_id_is_never_used_as_one() -> None:

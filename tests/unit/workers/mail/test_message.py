@@ -7,9 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.parse import ParsedDocument, parse_record
 from nearstream.workers.crawl.html_processes import HtmlProcesses
+from nearstream.workers.files.mail import mail_record
 from nearstream.workers.mail.body import TEXT_MAX_BYTES
 from nearstream.workers.mail.headers import address_hash
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, own_words, read_message
@@ -197,7 +201,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], tuple[str, ...] | None]] = {  # made
     "addresses": (lambda: b"To: " + b"a@b.example, " * 18_000 + b"(" * 20_000 + b"\r\n\r\n" + BODY.encode(), ()),
     "base64": (
         lambda: HEADERS.encode() + b"Content-Transfer-Encoding: base64\r\n\r\n" + b"A" * 15_000_000,
-        ("content_unread", "truncated"),
+        ("truncated",),  # control characters are no text
     ),
 }
 
@@ -237,6 +241,17 @@ THREADS = (
     ("References: <>\n", "thread", (None, OWN)),
     ("Message-ID: <3@a>\nReferences: <1@a>\n", "whole", (None, REPLY)),
 )
+
+
+def test_n22_control_characters_are_no_part_of_a_text_and_its_record_is_one_that_a_worker_takes() -> None:
+    controls = "".join(map(chr, (*range(1, 9), *range(14, 32), *range(127, 133), *range(134, 160))))
+    text = f"{controls} {BODY[:10]}{controls}{BODY[10:]}"
+    mail = plain(f"{HEADERS}Content-Type: text/plain; charset=utf-8\r\n\r\n{text}")
+    assert (mail.document.text or "").strip() == BODY.strip()
+    value, headers, _ = mail_record(mail.document, mail.degraded)
+    parsed = parse_record(ConsumerRecord("documents", 0, 0, 1_772_439_300_000, None, value, headers), DocumentLimits())
+    assert isinstance(parsed, ParsedDocument)
+    assert parsed.document.text == mail.document.text
 
 
 def test_of_a_thread_own_words_are_read_and_the_lineage_is_its_first_message() -> None:

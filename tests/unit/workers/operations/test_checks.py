@@ -67,7 +67,7 @@ def test_a_worker_is_described_with_its_remedy() -> None:
         (
             state("halted", why="4 in a row"),
             f"worker all (h:1, group g) is halted{START}: 4 in a row: look at `nearstream dlq list`, repair the cause, "
-            "then stop this worker and start it again",
+            "then stop this worker and start it again, with --drain to let what waits pass",
         ),
         (
             state("paused", why="no Kafka"),

@@ -1,5 +1,7 @@
 """Dead letters: their log lines, records that a step cannot take, and the limit beyond which a worker halts."""
 
+from dataclasses import replace
+
 import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
@@ -10,11 +12,14 @@ from nearstream.schemas.topics.dead_letter import (
 )
 from nearstream.workers.pipeline import dead_letters
 from nearstream.workers.pipeline.dead_letters import (
+    MAX_CONSECUTIVE,
     MIN_WINDOW_RECORDS,
+    WHOEVER,
     WINDOW_RECORDS,
     DeadLetterLimit,
     DeadLetterLog,
     DeadLetterWindow,
+    DeadLetterWriter,
     dead_letter_limit,
 )
 from tests.support.turns import until
@@ -46,6 +51,69 @@ async def test_the_log_tells_the_first_letter_of_a_reason_without_its_value_and_
 def test_a_worker_halts_after_a_hundred_letters_in_a_row_unless_no_ratio_is_set() -> None:
     assert dead_letter_limit(0.2) == DeadLetterLimit(100, 0.2)
     assert dead_letter_limit(0.0) == DeadLetterLimit(0, 0.0)
+
+
+# Whether dead letters of a reason say that the deployment is at fault. Skipping is done by hand, without a worker.
+COUNTS = {
+    **dict.fromkeys(("empty_value", "too_large", "decompression_limit", "extraction_failed"), False),
+    **dict.fromkeys(
+        ("unsupported_content_type", "not_json", "invalid_message", "no_content", "several_contents"), True
+    ),
+    **dict.fromkeys(("invalid_id", "invalid_time", "invalid_signature", "other_scheme", "unprocessable"), True),
+    "skipped_by_operator": True,
+}
+USUAL = dead_letter_limit(0.2)
+SITES = [f"https://{number}.x{number}.example/" for number in range(5)]
+
+
+@pytest.mark.parametrize(("reason", "counts"), COUNTS.items())
+def test_only_refusals_for_which_the_deployment_may_be_at_fault_halt_it(reason: str, counts: bool) -> None:
+    assert COUNTS.keys() == set(Reason)
+    assert bool(_judged(MAX_CONSECUTIVE, [""], Reason(reason))) is counts
+    assert not _judged(MAX_CONSECUTIVE, [""], Reason(reason), DeadLetterLimit(100, 0.2, drained_ms=1))
+
+
+@pytest.mark.parametrize(
+    ("count", "urls", "halts"),
+    [
+        (MAX_CONSECUTIVE - 1, [""], False),
+        (MAX_CONSECUTIVE, [""], True),
+        (WHOEVER * MAX_CONSECUTIVE - 1, SITES[:1], False),
+        (WHOEVER * MAX_CONSECUTIVE - 1, ["https://a.evil.example/", "https://b.evil.example/"], False),
+        (WHOEVER * MAX_CONSECUTIVE, SITES[:1], True),
+        (MAX_CONSECUTIVE, SITES[:4], False),
+        (MAX_CONSECUTIVE, SITES, True),
+    ],
+)
+def test_one_site_alone_does_not_halt_a_worker_and_all_records_do(count: int, urls: list[str], halts: bool) -> None:
+    assert bool(_judged(count, urls, limit=DeadLetterLimit(MAX_CONSECUTIVE, 1.0))) is halts
+
+
+def test_of_the_share_of_dead_letters_one_site_reaches_a_fifth_of_the_limit() -> None:
+    window = DeadLetterWindow(DeadLetterLimit(0, 0.2))
+    writer = DeadLetterWriter("dead", "w", "full", Quiet())
+    for number in range(WINDOW_RECORDS):
+        record = about(number).record._replace(value=b'{"url": "https://evil.example/"}')
+        letters = [writer.write(DeadLetter(record, "decode", Reason.NO_CONTENT, ""))] if number % 2 else []
+        assert not window.exceeded_limit([record], letters)
+
+
+class Quiet(DeadLetterLog):
+    """Writes nothing, since there is no event loop."""
+
+    def add(self, dead_letter: DeadLetter) -> None:
+        pass
+
+
+def _judged(count: int, urls: list[str], reason: Reason = Reason.NOT_JSON, limit: DeadLetterLimit = USUAL) -> str:
+    """Return the limit that so many refused records in a row exceed, which came from these URLs in turn."""
+    writer = DeadLetterWriter("dead", "w", "full", Quiet())
+    headers = [[("nearstream-url", urls[number % len(urls)].encode())] for number in range(count)]
+    letters = [
+        replace(about(number, reason), record=about(number).record._replace(headers=each))
+        for number, each in enumerate(headers)
+    ]
+    return DeadLetterWindow(limit).exceeded_limit([each.record for each in letters], list(map(writer.write, letters)))
 
 
 def _batch(refused: list[bool], start: int = 0) -> tuple[list[ConsumerRecord], list[ProducerRecord]]:

@@ -12,7 +12,7 @@ import pytest
 import scrapy
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem
-from scrapy.http import Headers, HtmlResponse, Request
+from scrapy.http import Headers, HtmlResponse, Request, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
@@ -156,6 +156,11 @@ async def test_an_item_that_is_no_document_is_dropped() -> None:
             await sent(item)
     with pytest.raises(DropItem, match="unsupported_content_type"):
         await sent({"raw": b'{"text": "one"}', "content_type": "application/json"})
+    for content_type in ("text/plain", "text/html"):
+        binary = {"raw": bytes(range(256)) * 12, "content_type": content_type}
+        assert not is_page(Response(URL, headers={"Content-Type": content_type}, body=binary["raw"]))
+        with pytest.raises(DropItem, match="binary"):
+            await sent({"url": URL, **binary})
     # The JSON that is sent has our own names of fields.
     with pytest.raises(SettingsError, match="NEARSTREAM_FIELDS"):
         NearstreamPipeline(Settings(fields="text=content"))

@@ -171,6 +171,7 @@ def _letter(dead_letter: StoredDeadLetter, original: ConsumerRecord) -> LiveLett
         reason=dead_letter.reason[:_TEXT_CHARACTERS],
         stage=dead_letter.stage[:_TEXT_CHARACTERS],
         detail=dead_letter.detail[:_TEXT_CHARACTERS],
+        came_from=dead_letter.came_from,
         topic=original.topic[:_TEXT_CHARACTERS],
         partition=original.partition,
         offset=original.offset,

@@ -10,7 +10,7 @@ export class LettersView {
     this.reason = reason ?? null;
     this.reasons = el("ul", { class: "rows", id: "reasons" });
     this.table = el("tbody");
-    this.replay = this.reason && new Replay(this.reason);
+    this.replay = this.reason && !this.reason.includes(" ") && new Replay(this.reason);  // a site or a sender has a blank
     this.ticks = 0;
     this.element = [
       el("h1", {}, "Dead letters"),
@@ -41,7 +41,7 @@ export class LettersView {
     this.shown = text;
     this.reasons.replaceChildren(...found.reasons.map((each) => reasonRow(each, this.reason)));
     if (!found.reasons.length) this.reasons.append(el("li", { class: "empty" }, found.why ? `They cannot be read: ${found.why}.` : "Every record was read."));
-    const own = found.letters.filter((letter) => !this.reason || letter.reason === this.reason).slice(0, SHOWN);
+    const own = found.letters.filter((letter) => [null, letter.reason, letter.came_from].includes(this.reason)).slice(0, SHOWN);
     this.table.replaceChildren(...own.map(letterRow));
     if (!own.length) this.table.append(el("tr", {}, el("td", { class: "empty" }, "None is in the memory of the server.")));
   }
@@ -58,7 +58,7 @@ function reasonRow({ reason, count: number, minutes, newest }, current) {
 
 const letterRow = (letter) => el("tr", {},
   el("td", {}, el("time", { title: day(letter.written_at) }, clock(letter.written_at))),
-  el("td", { class: "id" }, el("a", { href: to("letter", letter.id) }, id(words(letter.reason))), el("small", { class: "quiet" }, " ", id(letter.detail))),
+  el("td", { class: "id" }, el("a", { href: to("letter", letter.id) }, id(words(letter.reason))), el("small", { class: "quiet" }, " ", id(letter.detail), ", from ", id(letter.came_from))),
   el("td", { class: "n" }, `${count(letter.size)} bytes`));
 
 /** Count what would be sent, then send it once that is confirmed. */
