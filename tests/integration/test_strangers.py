@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 
 from nearstream.schemas.alerts.alert import Alert
@@ -65,7 +66,7 @@ async def test_n22_a_hostile_site_and_a_hostile_sender_halt_nobody_and_are_named
             assert (status, answer["error"]) == (413, "too_large")
             await deployment.drained()
             told = {"site evil.example", "sender-domain 0a1b2c3d"}
-            await until(lambda: _are_told(deployment, told))
+            await until(partial(_are_told, deployment, told))
             assert worker.poll() is None
         assert not await deployment.logged(" halted: ")
         honest = {*(f"honest-{n}" for n in range(8)), *(f"<{n}@a.example>" for n in range(3))}
@@ -84,7 +85,7 @@ async def test_a_worker_that_is_to_drain_passes_once_what_halts_it(kafka: str, r
         await deployment.send([*bad[:400], deployment.document("behind", TEXTS[0])])
         for halts in (1, 2):
             with deployment.worker() as worker:
-                await until(lambda: _halts(deployment, halts))
+                await until(partial(_halts, deployment, halts))
                 assert await asyncio.to_thread(stop, worker) == Exit.UNREADABLE
         with deployment.worker(program=("nearstream", "worker", "--drain")):
             await deployment.drained()
@@ -92,7 +93,7 @@ async def test_a_worker_that_is_to_drain_passes_once_what_halts_it(kafka: str, r
             letters = {header(each.headers, "nearstream-dead-id") for each in await deployment.letters()}
             assert len(letters) == 400
             await deployment.send(bad[400:])  # which are newer than what may pass
-            await until(lambda: _halts(deployment, 3))
+            await until(partial(_halts, deployment, 3))
 
 
 async def _halts(deployment: LocalDeployment, count: int) -> bool:

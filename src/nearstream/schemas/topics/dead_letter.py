@@ -146,10 +146,10 @@ def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
     """Read a record of the dead-letter topic, None if it is no dead letter of ours."""
     first = _first_of_ours(record.headers)
     ours = record.headers[first:]
-    topic = _text(ours, TOPIC_HEADER)
+    topic = text_of(ours, TOPIC_HEADER)
     try:
         partition, offset, timestamp_ms, size = (
-            _number(_text(ours, name)) for name in (PARTITION_HEADER, OFFSET_HEADER, TIMESTAMP_HEADER, BYTES_HEADER)
+            _number(text_of(ours, name)) for name in (PARTITION_HEADER, OFFSET_HEADER, TIMESTAMP_HEADER, BYTES_HEADER)
         )
     except ValueError:
         return None
@@ -161,15 +161,15 @@ def read_dead_letter(record: ConsumerRecord) -> StoredDeadLetter | None:
     return StoredDeadLetter(
         record=record,
         original=ConsumerRecord(topic, partition, offset, timestamp_ms, record.key, record.value, headers),
-        reason=_text(ours, REASON_HEADER),
-        stage=_text(ours, STAGE_HEADER),
-        detail=_text(ours, DETAIL_HEADER),
-        worker=_text(ours, WORKER_HEADER),
+        reason=text_of(ours, REASON_HEADER),
+        stage=text_of(ours, STAGE_HEADER),
+        detail=text_of(ours, DETAIL_HEADER),
+        worker=text_of(ours, WORKER_HEADER),
         replays=replays_of(ours),
         size=size,
-        sha256=_text(ours, SHA256_HEADER),
-        payload=_text(ours, PAYLOAD_HEADER),
-        came_from=_text(ours, FROM_HEADER)[:PLACE_CHARACTERS],
+        sha256=text_of(ours, SHA256_HEADER),
+        payload=text_of(ours, PAYLOAD_HEADER),
+        came_from=text_of(ours, FROM_HEADER)[:PLACE_CHARACTERS],
     )
 
 
@@ -235,7 +235,8 @@ def _first_of_ours(headers: Headers) -> int:
     return indices[-1] if indices else len(headers)
 
 
-def _text(headers: Headers, name: str) -> str:
+def text_of(headers: Headers, name: str) -> str:
+    """Return the last header of this name as a text, empty without one."""
     return (header(headers, name) or b"").decode("utf-8", "replace")
 
 

@@ -150,30 +150,21 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
     return msgspec.structs.replace(document, text=text, raw=None, content_type=None), degraded
 
 
-class _Place(msgspec.Struct):
-    """What a document in JSON says of where it came from."""
-
-    url: str | None = None
-    collection: str | None = None
-
-
 def came_from(record: ConsumerRecord) -> str:
     """Return where a record came from, also if it holds no document.
 
     It is `sender-domain`, of a mail, or `site`, of a page, or else `collection`, with its name behind it.
     """
-    try:
-        place = msgspec.json.decode(record.value or b"", type=_Place)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        place = _Place()
-    sender, url, collection = (
-        (header(record.headers, name) or b"").decode("utf-8", "replace")
-        for name in (_LABEL_HEADER + SENDER_DOMAIN_LABEL, "nearstream-url", "nearstream-collection")
-    )
-    for stranger, name in zip(STRANGERS, (sender, site_of(url or place.url or "")), strict=True):
-        if name:
-            return (stranger + name)[:PLACE_CHARACTERS]
-    return f"collection {collection or place.collection or DEFAULT_COLLECTION}"[:PLACE_CHARACTERS]
+    names = (_said(record, f"label-{SENDER_DOMAIN_LABEL}"), site_of(_said(record, "url")))
+    found = next((kind + name for kind, name in zip(STRANGERS, names, strict=True) if name), "")
+    return (found or f"collection {_said(record, 'collection') or DEFAULT_COLLECTION}")[:PLACE_CHARACTERS]
+
+
+def _said(record: ConsumerRecord, name: str) -> str:
+    """Return a field by its header, or else by JSON that may be broken."""
+    in_json = re.search(rb'"%b"\s{0,8}:\s{0,8}"([^"\\]{1,512})"' % name.encode(), record.value or b"")
+    value = header(record.headers, f"nearstream-{name}") or (in_json[1] if in_json else b"")
+    return value.decode("utf-8", "replace")
 
 
 def _parse_removal(record: ConsumerRecord) -> Removal:

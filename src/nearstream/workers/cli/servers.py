@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import signal
-import time
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback
@@ -41,8 +40,7 @@ def start_worker(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.worker.composition import run_worker
 
     gc.enable()
-    drained_ms = time.time_ns() // 1_000_000 if options.drain else 0
-    run_worker(settings, options.role, options.timeout, new_group=options.new_group, drained_ms=drained_ms)
+    run_worker(settings, options.role, options.timeout, new_group=options.new_group, drain=options.drain)
     return Exit.OK
 
 

@@ -31,6 +31,7 @@ class Health:
     in_work: frozenset[object] = frozenset()  # a token for each batch that is decided and delivered now
     refused: str = ""  # Why this worker must not go on. Empty: it may.
     halted: str = ""  # Why the worker consumes nothing more. Empty: it consumes.
+    drained_ms: int = 0  # Refused records from before this time, in milliseconds since 1970, do not halt the worker.
     ticked: float | None = None  # When the event loop last ran, in monotonic seconds. None: it has not started.
     # Topic and number of each partition assigned to this worker. None: no assignment yet.
     assigned: frozenset[tuple[str, int]] | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.topics.dead_letter import (
     FROM_HEADER,
     ID_HEADER,
@@ -22,6 +22,7 @@ from nearstream.schemas.topics.dead_letter import (
     Stage,
     dead_id,
     outgoing,
+    text_of,
 )
 from nearstream.schemas.topics.table import DEAD_LETTERS
 from nearstream.streams.ingest.parse import STRANGERS, came_from
@@ -126,9 +127,9 @@ class DeadLetterWindow:
         in_a_row, most = 0.0, self.limit.max_consecutive
         for record in records:
             letter = letters.get(dead_id(record.topic, record.partition, record.offset).encode()) if letters else None
-            if letter and (record.timestamp_ms < self.limit.drained_ms or _text(letter, REASON_HEADER) in OF_CONTENT):
+            if letter and (record.timestamp_ms < self.limit.drained_ms or text_of(letter, REASON_HEADER) in OF_CONTENT):
                 continue
-            place = _text(letter, FROM_HEADER) if letter else ""
+            place = text_of(letter, FROM_HEADER) if letter else ""
             self._places.append(place)
             self._row = self._row + Counter([place]) if place and most else Counter()
             in_a_row = max(in_a_row, _counted(self._row, most), self._row.total() / WHOEVER)
@@ -151,10 +152,6 @@ def _counted(places: Counter[str], limit: float) -> float:
 
 
 def _reasons(outgoing: Sequence[ProducerRecord]) -> str:
-    reasons = Counter(_text(sent.headers, REASON_HEADER) for sent in outgoing)
+    reasons = Counter(text_of(sent.headers, REASON_HEADER) for sent in outgoing)
     del reasons[""]
     return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-
-
-def _text(headers: Headers, name: str) -> str:
-    return (header(headers, name) or b"").decode()

@@ -61,12 +61,12 @@ GC_THRESHOLD = 5_000  # new objects before a look for cycles, which have few: at
 log = logging.getLogger(__name__)
 
 
-def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool, drained_ms: int) -> None:
+def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group: bool, drain: bool) -> None:
     """Run a worker until a signal or a crash.
 
     Its role is `sign`, `match`, `decide`, `alert`, or `all` for the agents of the first two. At the start it waits for
-    Kafka, and for Redis, for `wait_seconds` each. With `new_group` its group takes the place of the one before.
-    Refused records from before `drained_ms`, in milliseconds since 1970, do not halt it.
+    Kafka, and for Redis, for `wait_seconds` each. With `new_group` its group takes the place of the one before. With
+    `drain` no record from before now halts it.
 
     Raises:
         SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
@@ -81,10 +81,10 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     deployment = Deployment.of(settings)
     agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
     _log_start(deployment, role)
-    health = Health()
+    health = Health(drained_ms=time.time_ns() // 1_000_000 if drain else 0)
     signing, matching, *_ = agents
     _start_monitoring(deployment, role, health, matching)
-    app = create_app(own_group(settings, role), health, *agents, drained_ms=drained_ms)
+    app = create_app(own_group(settings, role), health, *agents)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
     gc.freeze()

@@ -100,16 +100,12 @@ def create_app(
     matching: Matching | None = None,
     deciding: Deciding | None = None,
     alerting: Alerting | None = None,
-    drained_ms: int = 0,
 ) -> faust.App:
-    """Create the Faust app of one worker, with the agents that it is given.
-
-    Refused records from before `drained_ms`, in milliseconds since 1970, do not halt it.
-    """
+    """Create the Faust app of one worker, with the agents that it is given."""
     app = faust.App(**faust_settings(settings))
     app._create_directories = _create_nothing  # type: ignore[method-assign] # they are for tables, and we have none
     app.transport = Transport(app.conf.broker_consumer, app)
-    limits = dead_letter_limit(settings.dead_letter_max_ratio, drained_ms)
+    limits = dead_letter_limit(settings.dead_letter_max_ratio, health.drained_ms)
     trace = tracing(os.environ, version("nearstream"))
     delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds), trace)
     documents, signatures, verdicts, dead_letters = (
