@@ -234,7 +234,7 @@ def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
 
 
 def _require_text(value: bytes) -> None:
-    """Refuse a content that is no text in any charset, as a server may serve under any type."""
+    """Refuse a content that is no text in any charset."""
     if value.startswith(_GZIP_START):
         raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected content-encoding gzip with what is compressed")
     found = binary_format(value) or ("binary" if len(value) >= _BINARY_MIN_BYTES and is_binary(value) else "")

@@ -31,7 +31,7 @@ LOG_INTERVAL_SECONDS = 60.0
 WINDOW_RECORDS = 1000
 MIN_WINDOW_RECORDS = 200  # no ratio is judged before
 MAX_CONSECUTIVE = 100  # at this many in a row the deployment is at fault, before a ratio is judged
-WHOEVER = 10  # Ten times as many in a row are its fault too, whoever sent them.
+WHOEVER = 10  # Ten times as many in a row halt a worker even if one site sent all of them.
 # What a step raises about data that no bound has refused. Other errors say that a server or the program is at fault.
 DATA_ERRORS = (ValueError, ArithmeticError, LookupError, struct.error, RecursionError, msgspec.MsgspecError)
 
@@ -147,7 +147,7 @@ class DeadLetterWindow:
 
 
 def _counted(places: Counter[str], limit: float) -> float:
-    """Return how many dead letters count towards a limit, a fifth of which one site or sender can reach."""
+    """Count dead letters towards a limit. One site or sender reaches a fifth of it."""
     return sum(min(n, limit / 5) if place.startswith(STRANGERS) else n for place, n in places.items())
 
 

@@ -82,7 +82,7 @@ class PageItem:
 
 
 def is_page(response: Response) -> bool:
-    """Return whether a response is HTML or plain text, and no binary that is served as one.
+    """Return whether a response is HTML or plain text, and not binary.
 
     Its content decides if its Content-Type is missing or invalid.
     """
