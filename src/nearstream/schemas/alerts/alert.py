@@ -30,7 +30,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
             `new_family_on_sites`: many sites carry a new family. `dead_letters`: many records are refused.
             `label_flood`: far more matches the label of a family than before, so that it is suspended.
         state: `firing` at the beginning, `resolved` at the end. Alerts of new families and a `label_flood` have no end.
-        subject: What it is about: the id of the family, or the reason of the dead letters.
+        subject: What it is about: the id of the family, or the reason of the dead letters, or who sent their contents.
         value: How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients. Of
             a `new_family_on_sites`: sites.
         limit: The limit of the rule. Of a `label_flood`: this multiple of the copies within an hour before the label.

@@ -162,8 +162,10 @@ def came_from(record: ConsumerRecord) -> str:
 
 def _said(record: ConsumerRecord, name: str) -> str:
     """Return a field by its header, or else by JSON that may be broken."""
-    in_json = re.search(rb'"%b"\s{0,8}:\s{0,8}"([^"\\]{1,512})"' % name.encode(), record.value or b"")
-    value = header(record.headers, f"nearstream-{name}") or (in_json[1] if in_json else b"")
+    value = header(record.headers, f"nearstream-{name}")
+    if not value:
+        in_json = re.search(rb'"%b"\s{0,8}:\s{0,8}"((?>[^"\\]|\\/){1,512})"' % name.encode(), record.value or b"")
+        value = in_json[1].replace(b"\\/", b"/") if in_json else b""
     return value.decode("utf-8", "replace")
 
 

@@ -147,7 +147,7 @@ class Alerting:
     async def _after_letters(self, rule: Rule, name: str, letters: Sequence[StoredDeadLetter]) -> list[Alert]:
         subject = Subject(ALL_COLLECTIONS, name, self.scheme)
         heard_ms = max(letter.record.timestamp_ms for letter in letters)
-        places = Counter(letter.came_from for letter in letters if letter.came_from)
+        places = Counter(letter.came_from for letter in letters if letter.came_from not in ("", name))
         origins = tuple(place for place, _ in places.most_common(ORIGINS_MAX))
         return await self._count(rule, subject, list(map(_refused, letters)), heard_ms, origins)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.topics.dead_letter import (
     FROM_HEADER,
     ID_HEADER,
@@ -127,7 +127,7 @@ class DeadLetterWindow:
         in_a_row, most = 0.0, self.limit.max_consecutive
         for record in records:
             letter = letters.get(dead_id(record.topic, record.partition, record.offset).encode()) if letters else None
-            if letter and (record.timestamp_ms < self.limit.drained_ms or text_of(letter, REASON_HEADER) in OF_CONTENT):
+            if letter and self._is_passed(record, letter):
                 continue
             place = text_of(letter, FROM_HEADER) if letter else ""
             self._places.append(place)
@@ -135,6 +135,9 @@ class DeadLetterWindow:
             in_a_row = max(in_a_row, _counted(self._row, most), self._row.total() / WHOEVER)
         exceeded = self._exceeded(in_a_row)
         return f"{exceeded}; this batch: {_reasons(outgoing)}" if exceeded else ""
+
+    def _is_passed(self, record: ConsumerRecord, letter: Headers) -> bool:
+        return max(record.timestamp_ms, 0) < self.limit.drained_ms or text_of(letter, REASON_HEADER) in OF_CONTENT
 
     def _exceeded(self, in_a_row: float) -> str:
         if 0 < self.limit.max_consecutive <= in_a_row:

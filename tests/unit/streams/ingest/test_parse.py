@@ -330,7 +330,7 @@ def test_b44_what_is_no_text_is_a_dead_letter_that_names_it(value: bytes, named:
         (b"{", [("nearstream-collection", b"news")], "collection news"),
         (b'{"collection": "mail", "text": 5}', [], "collection mail"),
         (b'{"url": 5}', [], "collection default"),
-        (b'{"url": "https://www.a.evil.example/x"}', [], "site evil.example"),
+        (b'{"url": "https:\\/\\/www.a.evil.example\\/x", "text"', [], "site evil.example"),
         (b"\0" * 999, [("nearstream-url", b"http://EVIL.example:81/"), *PLAIN], "site evil.example"),
         (
             b"\0",

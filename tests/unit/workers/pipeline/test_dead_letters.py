@@ -67,7 +67,7 @@ SITES = [f"https://{number}.x{number}.example/" for number in range(5)]
 
 
 @pytest.mark.parametrize(("reason", "counts"), COUNTS.items())
-def test_only_refusals_for_which_the_deployment_may_be_at_fault_halt_it(reason: str, counts: bool) -> None:
+async def test_only_refusals_for_which_the_deployment_may_be_at_fault_halt_it(reason: str, counts: bool) -> None:
     assert COUNTS.keys() == set(Reason)
     assert bool(_judged(MAX_CONSECUTIVE, [""], Reason(reason))) is counts
     assert not _judged(MAX_CONSECUTIVE, [""], Reason(reason), DeadLetterLimit(100, 0.2, drained_ms=1))
@@ -85,29 +85,24 @@ def test_only_refusals_for_which_the_deployment_may_be_at_fault_halt_it(reason: 
         (MAX_CONSECUTIVE, SITES, True),
     ],
 )
-def test_one_site_alone_does_not_halt_a_worker_and_all_records_do(count: int, urls: list[str], halts: bool) -> None:
+async def test_one_site_alone_does_not_halt_a_worker_and_all_records_do(
+    count: int, urls: list[str], halts: bool
+) -> None:
     assert bool(_judged(count, urls, limit=DeadLetterLimit(MAX_CONSECUTIVE, 1.0))) is halts
 
 
-def test_of_the_share_of_dead_letters_one_site_reaches_a_fifth_of_the_limit() -> None:
+async def test_of_the_share_of_dead_letters_one_site_reaches_a_fifth_of_the_limit() -> None:
     window = DeadLetterWindow(DeadLetterLimit(0, 0.2))
-    writer = DeadLetterWriter("dead", "w", "full", Quiet())
+    writer = DeadLetterWriter("dead", "w", "full")
     for number in range(WINDOW_RECORDS):
         record = about(number).record._replace(value=b'{"url": "https://evil.example/"}')
         letters = [writer.write(DeadLetter(record, "decode", Reason.NO_CONTENT, ""))] if number % 2 else []
         assert not window.exceeded_limit([record], letters)
 
 
-class Quiet(DeadLetterLog):
-    """Writes nothing, since there is no event loop."""
-
-    def add(self, dead_letter: DeadLetter) -> None:
-        pass
-
-
 def _judged(count: int, urls: list[str], reason: Reason = Reason.NOT_JSON, limit: DeadLetterLimit = USUAL) -> str:
     """Return the limit that so many refused records in a row exceed, which came from these URLs in turn."""
-    writer = DeadLetterWriter("dead", "w", "full", Quiet())
+    writer = DeadLetterWriter("dead", "w", "full")
     headers = [[("nearstream-url", urls[number % len(urls)].encode())] for number in range(count)]
     letters = [
         replace(about(number, reason), record=about(number).record._replace(headers=each))
