@@ -80,6 +80,7 @@ async def test_a_worker_that_waits_for_kafka_says_so_and_stops_when_asked(tmp_pa
     address = f"127.0.0.1:{free_ports(1)[0]}"
     with started(tmp_path / "worker", addressed(kafka=address)) as worker:
         await worker.logged(f"waiting for Kafka at {address}, at most 19 s more")
+        worker.process.send_signal(signal.SIGHUP)
         assert await worker.end(signal.SIGINT) == Exit.OK
         assert worker.log.splitlines()[-1].endswith("stopped by SIGINT before it joined the group")
 
@@ -101,6 +102,9 @@ async def test_a_worker_stops_when_asked_while_it_loads_waits_for_redis_and_join
         for moment in ("settings: ", "revoked: ", "assigned: "):
             with started(tmp_path / moment[:4], deployment.environment) as worker:
                 await worker.logged(moment)
+                worker.process.send_signal(signal.SIGHUP)
+                if moment == "assigned: ":
+                    await worker.logged("SIGHUP: the tokens were read again")
                 assert await worker.end() == Exit.OK
                 assert "stopped" in worker.log.splitlines()[-1]
 

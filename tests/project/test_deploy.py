@@ -179,6 +179,7 @@ def test_a_unit_starts_a_command_that_there_is_and_its_settings_can_be_loaded() 
     for unit in services.values():
         ((program, line),) = re.findall(r"^ExecStart=(\S+) (.*)$", unit.read_text(), re.MULTILINE)
         assert program == INSTALLED
+        assert ("Restart=" in unit.read_text()) == ("ExecReload=/bin/kill -HUP $MAINPID" in unit.read_text())
         for role in ROLES if "%i" in line else ("",):
             create_parser().parse_args(line.replace("%i", role).split())
     for profile, path in (("production", "systemd/nearstream.env"), ("mail", "mail/nearstream.env")):

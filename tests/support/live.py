@@ -27,6 +27,7 @@ from nearstream.workers.http.live.details import States, Stored
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import Replay, Say, add_operator_routes, say_nowhere
+from nearstream.workers.http.requests import Gate
 from nearstream.workers.pipeline.deployment import Deployment
 
 HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"
@@ -163,7 +164,7 @@ async def live_server(
     say: Say = say_nowhere,
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
-    app = application(tokens)
+    app = application(Gate(tokens))
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
     add_operator_routes(app, feed, Deployment.of(load({})), say, replay)
     timeout = aiohttp.ClientTimeout(60)

@@ -12,6 +12,8 @@ def main() -> int:
     """Run one command and return its exit code (see `exit_codes.Exit`)."""
     # Until the imports below are done there is nothing to clean up, so Ctrl-C exits at once without a traceback.
     signal.signal(signal.SIGINT, lambda *_: os._exit(Exit.INTERRUPTED))
+    if sys.argv[1:2] and sys.argv[1] in ("worker", "serve", "milter"):  # which read their tokens again, once they run
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if sys.argv[1:2] == ["worker"]:  # which serves until it is asked to stop, so that is no failure
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: os._exit(Exit.OK))

@@ -6,11 +6,15 @@ import gc
 import logging
 import os
 import signal
+from typing import TYPE_CHECKING
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
+
+if TYPE_CHECKING:
+    from nearstream.workers.monitoring.status_server import StatusServer
 
 log = logging.getLogger(__name__)
 ROLES = ("sign", "match", "decide", "alert", "all")
@@ -91,30 +95,38 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     """Run the mail filter until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
     # Imported on use, because this loads aiohttp.
-    from nearstream.workers.http.client import mail_client
+    from nearstream.workers.config.reloading import reload_on_hangup
+    from nearstream.workers.http.client import mail_client, only_token
     from nearstream.workers.mail.milter import milter
 
     async def run() -> None:
         asking = mail_client(settings, options.collection, learns=options.learn)
-        async with asking as client, milter(options.listen, client) as address:
-            _serve_status(settings)
+        async with asking as (ask, client), milter(options.listen, ask) as address:
+            status = _serve_status(settings)
+
+            def take_tokens(read: Settings) -> None:
+                client.token = only_token(read)
+                if status is not None:
+                    status.token = read.status_token
+
+            reload_on_hangup(asyncio.get_running_loop(), take_tokens)
             await _until_stopped(address)
 
     asyncio.run(run())
     return Exit.OK
 
 
-def _serve_status(settings: Settings) -> None:
+def _serve_status(settings: Settings) -> "StatusServer | None":
     """Serve metrics and health, unless `NEARSTREAM_STATUS` is off."""
     from nearstream.workers.monitoring.health import Health
     from nearstream.workers.monitoring.status_server import serve_status
 
-    if settings.status != "off":
-        health = Health(assigned=frozenset())  # it reads no partitions, so it is ready when it listens
-        log.info(
-            "status: http://%s/metrics /healthz /readyz",
-            serve_status(settings.status, health, settings.status_token, MILTER_STATUS),
-        )
+    if settings.status == "off":
+        return None
+    health = Health(assigned=frozenset())  # it reads no partitions, so it is ready when it listens
+    served = serve_status(settings.status, health, settings.status_token, MILTER_STATUS)
+    log.info("status: http://%s/metrics /healthz /readyz", served.address)
+    return served
 
 
 async def _until_stopped(address: str) -> None:

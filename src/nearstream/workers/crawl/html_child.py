@@ -261,6 +261,7 @@ def main(deadline_seconds: int) -> None:
 
     After the deadline the kernel ends the process, also if its parent is gone or the parser holds the lock of Python.
     """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which its parent outlives too
     connection = socket.socket(fileno=0)
     confine()
     connection.sendall(bytes(4))

@@ -17,7 +17,7 @@ from aiohttp.typedefs import Handler, Middleware
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.workers.config.hosts import FOREIGN_NAME, is_foreign_name
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.config.tokens import ApiToken, parse_tokens
+from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.http.openapi import OPEN_PATHS, ROUTES
 from nearstream.workers.http.requests import (
     ACCESS,
@@ -140,11 +140,9 @@ class Connection(web.RequestHandler):
         return response
 
 
-def application(tokens: str) -> web.Application:
-    """Return an application without paths, for which these tokens are needed."""
-    known = parse_tokens(tokens)
-    guard = _authorization(Gate(known)) if known else _own_names
-    app = web.Application(middlewares=[_refusals, guard])
+def application(gate: Gate) -> web.Application:
+    """Return an application without paths, for which the tokens of a gate are needed."""
+    app = web.Application(middlewares=[_refusals, _authorization(gate)])
     app[BODIES] = Memory()
     return app
 
@@ -226,9 +224,8 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
     return response
 
 
-@web.middleware
 async def _own_names(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse requests under the name of another site."""
+    """Refuse requests under the name of another site, where no token is needed."""
     if is_foreign_name(request.headers.get("Host")):
         raise RefusedError(403, "foreign_name", FOREIGN_NAME)
     request[ACCESS] = ApiToken()
@@ -240,6 +237,8 @@ def _authorization(gate: Gate) -> Middleware:
 
     @web.middleware
     async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if gate.is_open:
+            return await _own_names(request, handler)
         if request.path in OPEN_PATHS or request.path.startswith(_PAGE_FILES):
             return await handler(request)
         access, is_early = gate.access(request.headers.get("Authorization", ""), time.monotonic())

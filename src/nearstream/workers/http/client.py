@@ -31,6 +31,7 @@ class ApiClient:
     url: str  # the address of the question
     without: str  # what happens without an answer, for the log
     seconds: float  # how long an answer is waited for
+    token: str  # The token that goes with every question. Empty: none.
     failing: bool = field(default=False, init=False)  # whether the last question got no answer
 
     async def ask(
@@ -46,9 +47,8 @@ class ApiClient:
         An answer that comes too late and all other failures count as none. Fields that `kind` does not have are left
         out.
         """
-        sending = self.session.request(
-            method, self.url, data=data, params=query, headers=headers, allow_redirects=False
-        )
+        own = {**(headers or {}), "Authorization": f"Bearer {self.token}"} if self.token else headers
+        sending = self.session.request(method, self.url, data=data, params=query, headers=own, allow_redirects=False)
         try:
             answer = await self._ask(kind, sending)
         except ConnectionError as error:
@@ -95,20 +95,20 @@ async def api_client(
     The log says what happens without an answer, for which the client waits a little longer than the API may take,
     unless told otherwise. The headers go with every question, as does the one token in the settings.
     """
-    token = {"Authorization": f"Bearer {_token(settings.api_token)}"} if settings.api_token else {}
+    token, url = only_token(settings), f"http://{settings.api}{path}"
     connector = aiohttp.TCPConnector(limit=0)  # The caller bounds the number of its questions.
-    async with aiohttp.ClientSession(
-        headers={**(headers or {}), **token}, connector=connector, auto_decompress=False
-    ) as session:
-        yield ApiClient(session, f"http://{settings.api}{path}", without, seconds or ask_seconds(settings))
+    async with aiohttp.ClientSession(headers=headers, connector=connector, auto_decompress=False) as session:
+        yield ApiClient(session, url, without, seconds or ask_seconds(settings), token)
 
 
 @asynccontextmanager
-async def mail_client(settings: Settings, collection: str, learns: bool = False) -> AsyncIterator[Ask]:
-    """Yield a function that asks the API about messages of one collection, and never lets a message wait for long.
+async def mail_client(
+    settings: Settings, collection: str, learns: bool = False
+) -> AsyncIterator[tuple[Ask, ApiClient]]:
+    """Yield a function that asks the API about messages of one collection, and its client.
 
-    It returns None if there is no answer in time, for whatever reason. With `learns` the API also sends each message to
-    the workers.
+    It never lets a message wait for long, and returns None if there is no answer in time, for whatever reason. With
+    `learns` the API also sends each message to the workers.
     """
     headers = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
     path = "/v1/check?learn=1" if learns else "/v1/check"
@@ -118,7 +118,7 @@ async def mail_client(settings: Settings, collection: str, learns: bool = False)
             answer = await client.ask(MailAnswer, "POST", message)
             return answer if answer is not None and answer.verdict != "unknown" else None
 
-        yield ask
+        yield ask, client
 
 
 def ask_seconds(settings: Settings) -> float:
@@ -126,9 +126,11 @@ def ask_seconds(settings: Settings) -> float:
     return settings.api_seconds + _WAY_SECONDS
 
 
-def _token(setting: str) -> str:
-    """Return the only token of a setting, without its collections and rate."""
-    lines = [line.split() for line in setting.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+def only_token(settings: Settings) -> str:
+    """Return the only token of the API in the settings, without its collections and rate. Empty: there is none."""
+    lines = [each.split() for each in settings.api_token.splitlines() if each.strip() and each.lstrip()[0] != "#"]
+    if not settings.api_token:
+        return ""
     if len(lines) != 1:
         raise SettingsError(f"NEARSTREAM_API_TOKEN: expected the one token that a client sends, got {len(lines)}")
     return lines[0][0]

@@ -35,6 +35,7 @@ from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import add_operator_routes, say_nowhere
 from nearstream.workers.http.requests import (
     MAIL_TYPE,
+    Gate,
     json_response,
     read_document,
     read_record,
@@ -282,7 +283,7 @@ async def serve_demo(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     replay = Replay(deployment, examples, speed)
-    app = application(deployment.settings.api_token)
+    app = application(Gate(deployment.settings.api_token))
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
     add_operator_routes(app, replay.feed, deployment, say_nowhere, None)
     add_handlers(app, {"check": partial(_check, deployment, replay)})

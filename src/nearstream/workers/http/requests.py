@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Unsigned
-from nearstream.workers.config.tokens import ApiToken
+from nearstream.workers.config.tokens import ApiToken, parse_tokens
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.openapi import ROUTES
@@ -164,10 +164,20 @@ def require(access: ApiToken, collection: str, against: Collection[str] = ()) ->
 class Gate:
     """Knows the tokens, and counts the requests of each."""
 
-    def __init__(self, tokens: Sequence[ApiToken]) -> None:
-        """Take the tokens."""
+    def __init__(self, tokens: str) -> None:
+        """Take the tokens of a setting. Without one, none is needed."""
         # How many requests each token may make now, and when that was so.
-        self._meters = {token: (float("inf"), 0.0) for token in tokens}
+        self._meters: dict[ApiToken, tuple[float, float]] = {}
+        self.take(tokens)
+
+    def take(self, tokens: str) -> None:
+        """Take other tokens. One that was known keeps its count."""
+        self._meters = {token: self._meters.get(token, (float("inf"), 0.0)) for token in parse_tokens(tokens)}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is needed."""
+        return not self._meters
 
     def access(self, authorization: str, now: float) -> tuple[ApiToken | None, bool]:
         """Return the token of a request, None without one, and whether it comes too early.

@@ -16,6 +16,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, SILENCES
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
+from nearstream.workers.config.reloading import reload_on_hangup
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
@@ -29,6 +30,7 @@ from nearstream.workers.http.live.sources import fed_by_kafka, watching_redis
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import add_operator_routes, replay_reason, say_in_kafka
 from nearstream.workers.http.pages import Pages, add_page_routes
+from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
@@ -63,7 +65,9 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    index = await _opened(deployment, wait_seconds, stopped)
+    gate = Gate(deployment.settings.api_token)
+    reload_on_hangup(asyncio.get_running_loop(), lambda settings: gate.take(settings.api_token))
+    index = await _opened(deployment, wait_seconds, stopped, gate)
     if index is None:
         return
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
@@ -76,7 +80,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
         async with (
             connected(settings) as outbox,
             fed_by_kafka(settings, feed, since_ms),
-            serving(deployment, index, outbox, feed) as address,
+            serving(deployment, index, outbox, feed, gate) as address,
         ):
             log.info("API: http://%s/v1/check, live page: http://%s/", address, address)
             await stopped.wait()
@@ -85,7 +89,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     log.info("stopped")
 
 
-async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.Event) -> RedisIndex | None:
+async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.Event, gate: Gate) -> RedisIndex | None:
     """Open the index, or return None if the server is stopped before there is one.
 
     Until a worker has made it, every question is answered with 503, and `/readyz` says what is waited for.
@@ -95,7 +99,7 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
         return await until_answered(opening, wait_seconds)
     except IndexLostError as error:
         why, settings = str(error), deployment.settings
-    app = application(settings.api_token)
+    app = application(gate)
     add_waiting_routes(app, why)
     async with listening(app, settings.api) as address:
         log.warning("http://%s/readyz says not ready until a worker has made the index: %s", address, why)
@@ -108,7 +112,9 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
 
 
 @asynccontextmanager
-async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> AsyncIterator[str]:
+async def serving(
+    deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed, gate: Gate
+) -> AsyncIterator[str]:
     """Serve the HTTP API in the block, and yield its address. At the end the requests in work are answered."""
     settings = deployment.settings
     with (
@@ -119,7 +125,7 @@ async def serving(deployment: Deployment, index: RedisIndex, outbox: Outbox, fee
     ):
         if html.is_available():
             html.start()
-        app = application(settings.api_token)
+        app = application(gate)
         pages = PageReader(settings.html_content, settings.max_text_bytes, html, deployment.key)
         signer = deployment.signer()
         signer.sign(_FIRST)

@@ -59,8 +59,8 @@ def answers(health: Health) -> dict[str, Callable[[], Answer]]:
     }
 
 
-def serve_status(address: str, health: Health, token: str, default: str = DEFAULT_ADDRESS) -> str:
-    """Start the status server, which runs until the process ends, and return its address.
+def serve_status(address: str, health: Health, token: str, default: str = DEFAULT_ADDRESS) -> "StatusServer":
+    """Start the status server, which runs until the process ends.
 
     Port 0 means any free port, and `auto` the default address of this kind of process, with a free port if its own is
     taken. With a token, all but `/healthz` and `/readyz` need `Authorization: Bearer <token>`.
@@ -71,22 +71,26 @@ def serve_status(address: str, health: Health, token: str, default: str = DEFAUL
     host, port = (default if address == AUTO else address).rsplit(":", 1)
     known = answers(health)
     try:
-        server = _Server((host, int(port)), known, token)
+        server = StatusServer((host, int(port)), known, token)
     except OSError as error:
         if address != AUTO:
             raise SettingsError(
                 f"NEARSTREAM_STATUS: cannot listen on {address}: {error.strerror or error}: choose another address, "
                 "port 0 for any free port, or auto"
             ) from None
-        server = _Server((host, 0), known, token)  # another process on this host has the default port
+        server = StatusServer((host, 0), known, token)  # another process on this host has the default port
     threading.Thread(target=server.serve_forever, name="status", daemon=True).start()
-    return f"{host}:{server.server_address[1]}"
+    return server
 
 
-class _Server(ThreadingTCPServer):
+class StatusServer(ThreadingTCPServer):
     """An HTTP server that answers at most `AT_ONCE` requests at a time, each within `_REQUEST_SECONDS`.
 
     It closes further connections, and those that take longer.
+
+    Attributes:
+        address: Host and port that it listens on.
+        token: The token that is needed. Empty: none.
     """
 
     allow_reuse_address = True
@@ -94,17 +98,21 @@ class _Server(ThreadingTCPServer):
     request_queue_size = AT_ONCE
 
     def __init__(self, address: tuple[str, int], known: dict[str, Callable[[], Answer]], token: str) -> None:
+        """Listen on an address."""
         self.known, self.token = known, token
         self._free = threading.BoundedSemaphore(AT_ONCE)
         super().__init__(address, _Handler)
+        self.address = f"{address[0]}:{self.server_address[1]}"
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
+        """Answer a request in a thread, unless there are too many."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as socketserver
+        """Answer a request, and cut it off after its time."""
         # A limit of each read would not do: a client that sends a byte now and then would keep its place for ever.
         deadline = threading.Timer(_REQUEST_SECONDS, _cut_off, [request])
         deadline.daemon = True
@@ -129,7 +137,7 @@ def _cut_off(request: socket.socket) -> None:
 class _Handler(BaseHTTPRequestHandler):
     """Answers in plain text or JSON, and logs nothing."""
 
-    server: _Server
+    server: StatusServer
     server_version = "nearstream"
     sys_version = ""
 

@@ -21,6 +21,7 @@ from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.alert_rules import AlertSettings, load_alerts
 from nearstream.workers.config.exit_codes import Exit
+from nearstream.workers.config.reloading import reload_on_hangup
 from nearstream.workers.config.settings import Settings, SettingsError, own_group, shown, table
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.http.webhooks import Webhooks
@@ -35,7 +36,7 @@ from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import start_probe
-from nearstream.workers.monitoring.status_server import serve_status
+from nearstream.workers.monitoring.status_server import StatusServer, serve_status
 from nearstream.workers.operations.checks import memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
 from nearstream.workers.pipeline.alert import Alerting, LabelWatch
@@ -83,7 +84,13 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     _log_start(deployment, role)
     health = Health(drained_ms=time.time_ns() // 1_000_000 if drain else 0)
     signing, matching, *_ = agents
-    _start_monitoring(deployment, role, health, matching)
+    status = _start_monitoring(deployment, role, health, matching)
+
+    def take_token(read: Settings) -> None:
+        if status is not None:
+            status.token = read.status_token
+
+    reload_on_hangup(loop, take_token)
     app = create_app(own_group(settings, role), health, *agents)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
@@ -205,8 +212,10 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     return signing, matching, deciding, alerting
 
 
-def _start_monitoring(deployment: Deployment, role: str, health: Health, matching: Matching | None) -> None:
-    """Start the probe that updates the worker's health, and serve health and metrics."""
+def _start_monitoring(
+    deployment: Deployment, role: str, health: Health, matching: Matching | None
+) -> StatusServer | None:
+    """Start the probe that updates the worker's health, and serve health and metrics, unless that is off."""
     settings, address = deployment.settings, deployment.index_address()
 
     own = own_group(settings, role)
@@ -231,9 +240,11 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, matchin
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = matching.matcher.counts if matching else None
     WorkerMetrics(health, counts, build).register()
-    if settings.status != "off":
-        served = serve_status(settings.status, health, settings.status_token)
-        log.info("status: http://%s/metrics /healthz /readyz /lag", served)
+    if settings.status == "off":
+        return None
+    served = serve_status(settings.status, health, settings.status_token)
+    log.info("status: http://%s/metrics /healthz /readyz /lag", served.address)
+    return served
 
 
 def _signature_topic(deployment: Deployment) -> SignatureTopic:

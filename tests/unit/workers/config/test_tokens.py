@@ -54,7 +54,7 @@ def test_a_line_that_cannot_be_read_is_refused_and_not_quoted() -> None:
 
 
 def test_a_rate_is_kept_over_time_and_for_each_token_alone() -> None:
-    gate = Gate(parse_tokens(f"{ONE} * 10\n{OTHER} * 0.5"))
+    gate = Gate(f"{ONE} * 10\n{OTHER} * 0.5")
 
     def asked(token: str, now: float, times: int) -> int:
         return sum(not gate.access(f"Bearer {token}", now)[1] for _ in range(times))

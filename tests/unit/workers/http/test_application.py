@@ -7,7 +7,7 @@ from aiohttp import web
 
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.openapi import OPEN_PATHS
-from nearstream.workers.http.requests import BODIES, IN_USE, read_body
+from nearstream.workers.http.requests import BODIES, IN_USE, Gate, read_body
 
 BODY_BYTES = 100_000
 TOKEN = "a-token-for-all-of-them"  # noqa: S105 - a made-up one
@@ -19,7 +19,7 @@ async def _answer(_: web.Request) -> web.Response:
 
 
 async def _codes(tokens: str, **headers: str) -> dict[tuple[str, str], int]:
-    app = application(tokens)
+    app = application(Gate(tokens))
     app.router.add_route("*", "/v1/anything", _answer)
     async with listening(app, "127.0.0.1:0") as address, aiohttp.ClientSession() as session:
         found = {}
@@ -43,7 +43,7 @@ async def test_a_path_is_answered_under_a_name_of_ours_or_with_a_token_alone() -
 
 
 async def test_the_memory_of_a_body_is_given_back_when_nothing_needs_it() -> None:
-    app = application("")
+    app = application(Gate(""))
     in_use: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def answer(request: web.Request) -> web.Response:

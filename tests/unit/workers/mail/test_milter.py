@@ -114,7 +114,7 @@ async def _listening(
 ) -> AsyncIterator[str]:
     """Run a filter with these settings, by default without an API, and yield its address."""
     settings = load({f"NEARSTREAM_{name}": value for name, value in given.items()})
-    async with mail_client(settings, collection, learns=learns) as client, milter("127.0.0.1:0", client) as address:
+    async with mail_client(settings, collection, learns=learns) as (ask, _), milter("127.0.0.1:0", ask) as address:
         yield address
 
 
@@ -293,7 +293,7 @@ def _seconds_of_small_packets(address: str) -> float:
 
 
 async def test_an_address_in_use_is_named() -> None:
-    async with _listening() as address, mail_client(load({}), "default") as client:
+    async with _listening() as address, mail_client(load({}), "default") as (client, _):
         with pytest.raises(SettingsError, match=f"--listen: cannot listen on {address}"):
             await milter(address, client).__aenter__()
 

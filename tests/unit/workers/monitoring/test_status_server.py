@@ -31,7 +31,7 @@ def _get(address: str, path: str, **headers: str) -> tuple[int, bytes]:
 
 def test_a_loop_without_turns_is_unhealthy() -> None:
     health = Health()
-    address = serve_status("127.0.0.1:0", health, "")
+    address = serve_status("127.0.0.1:0", health, "").address
     assert _get(address, "/healthz")[0] == 200
     health.ticked = monotonic() - 61
     assert _get(address, "/healthz") == (503, b'{"healthy": false}\n')
@@ -40,7 +40,7 @@ def test_a_loop_without_turns_is_unhealthy() -> None:
 
 
 def test_s02_a_wrong_token_is_401_and_probes_need_none() -> None:
-    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN)
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN).address
     assert _get(address, "/metrics")[0] == 401
     assert _get(address, "/lag", Authorization="Bearer another token of 20")[0] == 401
     assert _get(address, "/lag", Authorization="Bearer \xe9")[0] == 401
@@ -49,16 +49,16 @@ def test_s02_a_wrong_token_is_401_and_probes_need_none() -> None:
 
 
 def test_no_path_is_answered_under_a_foreign_name() -> None:
-    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "").address
     for path in ("/metrics", "/lag", "/healthz", "/readyz", "/other"):
         assert _get(address, path, Host="evil.example")[0] == 403
         assert _get(address, path, Host="localhost:1")[0] != 403
-    guarded = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN)
+    guarded = serve_status("127.0.0.1:0", Health(assigned=frozenset()), TOKEN).address
     assert _get(guarded, "/readyz", Host="worker-1.example")[0] == 200
 
 
 def test_a_probe_may_ask_for_the_head_alone_and_other_paths_and_methods_are_refused() -> None:
-    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "").address
     for method, path, status, body in (
         ("HEAD", "/readyz", 200, b""),
         ("GET", "/", 404, b'{"paths": ["/healthz", "/lag", "/metrics", "/readyz"]}\n'),
@@ -73,7 +73,7 @@ def test_a_probe_may_ask_for_the_head_alone_and_other_paths_and_methods_are_refu
 
 @pytest.mark.parametrize("line", [b"<script>", b"GET / HTTP/9.9", b"<b> / HTTP/1.1", b"GET /" + b"x" * 70_000])
 def test_s03_no_refusal_quotes_the_request_however_large_it_is(line: bytes) -> None:
-    host, port = serve_status("127.0.0.1:0", Health(), "").split(":")
+    host, port = serve_status("127.0.0.1:0", Health(), "").address.split(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(line + b"\r\n\r\n")
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
@@ -83,7 +83,7 @@ def test_s03_no_refusal_quotes_the_request_however_large_it_is(line: bytes) -> N
 
 def test_s03_clients_that_send_a_byte_now_and_then_do_not_shut_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nearstream.workers.monitoring.status_server._REQUEST_SECONDS", 0.5)
-    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "")
+    address = serve_status("127.0.0.1:0", Health(assigned=frozenset()), "").address
     host, port = address.split(":")
     with ExitStack() as stack:
         slow = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(AT_ONCE + 4)]
@@ -124,7 +124,7 @@ def test_s03_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pyte
     monkeypatch.setattr("nearstream.workers.monitoring.status_server._REQUEST_SECONDS", 0.5)
     rows = tuple(PartitionLag("documents", number, 5, 0, 12, 1.5) for number in range(50_000))
     health = Health(lags=rows, assigned=frozenset((row.topic, row.partition) for row in rows))
-    host, port = serve_status("127.0.0.1:0", health, "").split(":")
+    host, port = serve_status("127.0.0.1:0", health, "").address.split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(b"GET /lag HTTP/1.0\r\n\r\n")
         deadline = monotonic() + 60
@@ -134,10 +134,10 @@ def test_s03_a_client_that_does_not_read_its_answer_is_cut_off(monkeypatch: pyte
 
 
 def test_the_default_address_alone_is_replaced_where_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = serve_status("127.0.0.1:0", Health(), "")
+    taken = serve_status("127.0.0.1:0", Health(), "").address
     monkeypatch.setattr("nearstream.workers.monitoring.status_server.DEFAULT_ADDRESS", taken)
     with pytest.raises(SettingsError, match=f"NEARSTREAM_STATUS: cannot listen on {taken}: Address already in use"):
         serve_status(taken, Health(), "")
-    assert serve_status(Settings.status, Health(), "") != taken
+    assert serve_status(Settings.status, Health(), "").address != taken
     free = f"127.0.0.1:{free_ports(1)[0]}"
-    assert serve_status(Settings.status, Health(), "", free) == free
+    assert serve_status(Settings.status, Health(), "", free).address == free
