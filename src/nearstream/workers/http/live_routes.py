@@ -30,6 +30,7 @@ from nearstream.workers.http.requests import (
     require,
 )
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
+from nearstream.workers.operations.checks import public_sentence, standing_still
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +94,23 @@ async def _state(feed: Feed, request: web.Request) -> web.Response:
     access = request[ACCESS]
     asked = request.query.get("collection", "") or min(access.collections, default="")
     collections_of(access, asked)
-    return json_response(_visible(feed.state(asked), access))
+    state = feed.state(asked)
+    return json_response(_visible(state, feed, access.collections) if access.collections else state)
 
 
-def _visible(state: LiveState, access: ApiToken) -> LiveState:
-    """Return a state without what belongs to no collection of the token."""
-    if not access.collections:
-        return state
-    own = tuple(sorted(access.collections))
-    alerts = tuple(alert for alert in state.alerts if alert.collection in access.collections)
-    return replace_fields(state, collections=own, alerts=alerts, dead_letters_1h=None, workers=())
+def _visible(state: LiveState, feed: Feed, collections: frozenset[str]) -> LiveState:
+    """Return a state without what belongs to no collection of the token, such as hosts, groups and topics."""
+    unread = ("records wait that no worker reads",) if any(feed.unread.values()) else ()
+    return replace_fields(
+        state,
+        collections=tuple(sorted(collections)),
+        alerts=tuple(each for each in state.alerts if each.collection in collections),
+        silences=tuple(each for each in state.silences if each.collection in collections),
+        dead_letters_1h=None,
+        why="" if state.connected else "the server gets no events now",
+        troubles=(*map(public_sentence, standing_still(feed.workers)), *unread),
+        workers=(),
+    )
 
 
 async def _family(feed: Feed, stored: Stored, request: web.Request) -> web.Response:

@@ -1,6 +1,7 @@
 """What answers checks, removals and probes."""
 
 import asyncio
+import logging
 from functools import cache, partial
 from time import perf_counter
 
@@ -36,6 +37,8 @@ from nearstream.workers.operations.checks import public_sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 
 _READY_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
 
 
 def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None:
@@ -133,7 +136,8 @@ async def _ready(checker: Checker, _: web.Request) -> web.Response:
             async with asyncio.timeout(seconds):
                 states = await worker_states(checker.index.asking, checker.deployment.settings.namespace)
         except (IndexUnavailableError, SettingsError, TimeoutError) as error:
-            why = f"how the workers do is not known: {str(error) or 'Redis did not answer in time'}"
+            log.info("how the workers do is not known: %s", error)
+            why = "how the workers do is not known: Redis gave no answer"
     # Without their hosts, because this path is open to all.
     workers = tuple(map(public_sentence, states))
     halted = tuple(map(public_sentence, standing_still(states)))

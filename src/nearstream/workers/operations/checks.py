@@ -90,8 +90,9 @@ def sentence(state: WorkerState) -> str:
 
 
 def public_sentence(state: WorkerState) -> str:
-    """Return how a worker does, without its host."""
-    return ": ".join(filter(None, (f"worker {state.role} {_SAID[state.state]}", state.why)))
+    """Return how a worker does, without hosts, which the reason of an outage may name."""
+    why = "" if state.state in ("paused", "gone") else state.why
+    return ": ".join(filter(None, (f"worker {state.role} {_SAID[state.state]}", why)))
 
 
 def named(state: WorkerState) -> str:
