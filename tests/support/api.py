@@ -16,6 +16,7 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.learning import Outbox, connected
 from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.server import serving
 from nearstream.workers.kafka.kept_sender import KeptSender
 from nearstream.workers.kafka.partitioning import partition_of
@@ -83,7 +84,7 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     try:
         async with (
             outgoing as outbox,
-            serving(deployment, reading, outbox, feed) as address,
+            serving(deployment, reading, outbox, feed, Gate(deployment.settings.api_token)) as address,
             aiohttp.ClientSession(
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=aiohttp.ClientTimeout(2 * PATIENT_SECONDS),

@@ -127,7 +127,7 @@ def ask_seconds(settings: Settings) -> float:
 
 
 def only_token(settings: Settings) -> str:
-    """Return the only token of the API in the settings, without its collections and rate. Empty: there is none."""
+    """Return the token that a client sends, without its collections and rate, or an empty text."""
     lines = [each.split() for each in settings.api_token.splitlines() if each.strip() and each.lstrip()[0] != "#"]
     if not settings.api_token:
         return ""

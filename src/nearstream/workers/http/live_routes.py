@@ -99,7 +99,7 @@ async def _state(feed: Feed, request: web.Request) -> web.Response:
 
 
 def _visible(state: LiveState, feed: Feed, collections: frozenset[str]) -> LiveState:
-    """Return a state without what belongs to no collection of the token, such as hosts, groups and topics."""
+    """Hide hosts, groups, topics and other collections from a token for some collections."""
     unread = ("records wait that no worker reads",) if any(feed.unread.values()) else ()
     return replace_fields(
         state,

@@ -215,7 +215,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
 def _start_monitoring(
     deployment: Deployment, role: str, health: Health, matching: Matching | None
 ) -> StatusServer | None:
-    """Start the probe that updates the worker's health, and serve health and metrics, unless that is off."""
+    """Start the probe that updates the worker's health, and return the server of its metrics, unless that is off."""
     settings, address = deployment.settings, deployment.index_address()
 
     own = own_group(settings, role)
