@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis, RedisCluster
 
-from nearstream.streams.store.limits import IndexBehindError, IndexLimits, IndexUnavailableError
+from nearstream.streams.store.limits import REMOVAL_MS, IndexBehindError, IndexLimits, IndexUnavailableError
 from nearstream.streams.store.messages import (
     Cover,
     Entry,
@@ -281,6 +281,30 @@ async def test_what_is_over_is_swept_while_new_documents_come(client: Redis, lay
     assert await client.zcard(members) < 140
     assert await fields(b"b") < 140
     assert await fields(b"i") < 280
+
+
+@pytest.mark.parametrize("comes", [Put, Removal], ids=["put", "removal"])
+async def test_removals_of_unknown_documents_are_swept_after_an_hour_by_whatever_comes_then(
+    client: Redis, layout: StoreLayout, comes: type[Put | Removal]
+) -> None:
+    part, began_ms = _part(layout.limits), 1_700_000_000_000
+    both = Local([part]), _transport(client, layout, LaneCalls(layout))
+
+    async def come(kind: type[Put | Removal], first: int, now_ms: int) -> tuple[int, int]:
+        for offset in range(first, first + 100):
+            number, document = (offset + 1) * PARTITIONS, offset.to_bytes(DOCUMENT_BYTES, "little")
+            put = Put(number, document, Order(now_ms, 0, offset, b"version1"), 1, b"record", now_ms)
+            one = put if kind is Put else Removal(number, document, 0, offset, now_ms)
+            for store in both:
+                await store.all([Call(0, "register", [one], 0)])
+        names = [layout.tag(0) + KeyKind.REGISTRY + bytes([0, 0, 0, at]) for at in range(2)]
+        fields = [each for name in names for each in await client.hkeys(name)]  # type: ignore[misc]
+        return sum(each.endswith(b"u") for each in fields), len(part.history._removals)
+
+    assert await come(Removal, 0, began_ms) == (100, 100)
+    new = 100 if comes is Removal else 0
+    assert await come(comes, 100, began_ms + REMOVAL_MS) == (100 + new, 100 + new)
+    assert await come(comes, 200, began_ms + 2 * REMOVAL_MS + 1) == (new, new)
 
 
 async def test_a_lane_requires_that_a_slot_knows_what_was_done(client: Redis, layout: StoreLayout) -> None:

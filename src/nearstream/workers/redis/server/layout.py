@@ -6,9 +6,9 @@ A letter, the `KeyKind`, follows T. The table gives the kinds, their Redis types
 hold:
 
     m  FACTS       HASH    layout (`LAYOUT_FORMAT`), rebuilder (lease of an unfinished rebuild), now (time of the newest
-                           call that has one), over (some states are over), `o` + partition: the offset up to which all
-                           its records are done, `f` + partition: `MARK_OF_TIME_FORMAT` in order, to know which of its
-                           states are over
+                           call that has one), over (some states are over), removed (there were removals), `o` +
+                           partition: the offset up to which all its records are done, `f` + partition:
+                           `MARK_OF_TIME_FORMAT` in order, to know which of its states are over
     c  LANE        STRING  + name of a lane, partition: how many of its writing calls the slot has acknowledged. For a
                            day after the last one
     x  DIGEST      HASH    + chunk (4 bytes). Each field is a bucket: 7 digits made from a key → the numbers that have

@@ -162,7 +162,7 @@ class LaneCalls:
         (_, unpack), layout, now_ms = _FORMS[call.name], self._layout, int(reply[1])
         return [unpack(layout, item, now_ms, answer) for item, answer in zip(command.items, reply[2:], strict=True)]
 
-    def _required(self, command: Command, reply: tuple[bytes | None, bytes | None]) -> list[None]:
+    def _required(self, command: Command, reply: list[bytes | None]) -> list[None]:
         (required,), (packed, covered) = command.items, reply
         if packed is None or packed[:EPOCH_BYTES] != self._layout.epoch:
             raise _refusal([b"LOST"], required.partition)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import Any
 
 from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.streams.store.families import Growth
@@ -27,7 +28,7 @@ _FAMILY, _JOIN, _MARK = map(python_struct, (FAMILY_FORMAT, JOIN_FORMAT, MARK_FOR
 _JOINS = Struct(">II")  # slot of time, count
 _JOINED = Struct(">IH?")  # ordinal, count of sites, whether the record of the founder is kept
 _Packed = tuple[list[bytes], list[bytes]]
-_Grown = tuple[bytes | None, int, int, int, list[bytes], bytes, int]  # as `growth` packs it
+_Grown = list[Any]  # as `growth` packs it: a reply of the server is a list, of which no type says which item is what
 
 
 def unpack_family(

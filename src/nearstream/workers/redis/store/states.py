@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nearstream.streams.store.history import NO_ORDER
 from nearstream.streams.store.messages import Decided, Note, Noted, Proposal, Query, Shortened, View
@@ -52,8 +52,9 @@ _ORDER = Struct(python_struct(ORDER_FORMAT).format.replace("II", "8s"))
 # Its times and the offset are two numbers each, which takes less time than bytes do.
 _STATE = Struct(python_struct(STATE_FORMAT).format.replace("22s", _ORDER.format[1:]).replace("6s", "HI"))
 _REMOVAL, _SENT = python_struct(REMOVAL_FORMAT), python_struct(SENT_FORMAT)
-_Told = tuple[int, int, bytes, bytes, bytes, bytes, int]  # as `about` in history.lua packs it
-_Answer = list[bytes | None] | bytes | None  # as `fetch` packs it
+# Replies of the server are lists, of which no type says which item is what.
+_Told = list[Any]  # status, number, state, former state, label, removal, whether there is a later one: see history.lua
+_Answer = list[Any] | bytes | None  # state, record, family, score, sites, or the state alone: see decisions.lua
 
 
 class State(NamedTuple):
@@ -225,8 +226,8 @@ def pack_notes(layout: StoreLayout, tag: bytes, batch: Sequence[Note]) -> tuple[
     return list(keys), [_bytes(note.number) + _bytes(note.by) for note in batch]
 
 
-def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: tuple[bytes, int]) -> Noted:
-    """Return the answer to a note."""
+def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: list[Any]) -> Noted:
+    """Return the answer to a note, from what is known of its state and whether this is gone."""
     packed, is_gone = answer
     return Noted(unpack_state(packed).decision, bool(is_gone))
 

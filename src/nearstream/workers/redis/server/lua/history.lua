@@ -41,6 +41,12 @@ local function look(c, m)
   return partition == m.partition and m.offset <= offset and not is_of_a_new_topic
 end
 
+-- Set a field of a document in the registry. Where it is new and something may be over, the hash may be swept.
+local function set_and_sweep(c, m, kind, value)
+  local is_new = redis.call('HSET', m.registry, m.document .. kind, value) == 1
+  if is_new and (c.has_over or c.has_removals) and has_to_sweep(m.document) then sweep_registry(c, m.registry) end
+end
+
 -- Return the last state that was observed after this one, and the one that was current then.
 local function walk(c, m)
   local behind, s = nil, m.current
@@ -80,8 +86,7 @@ local function put(c, m)
     behind.before = s.number
     write_state(c, behind)
   else
-    local is_new = redis.call('HSET', m.registry, m.document, string.format('%.f', s.number)) == 1
-    if is_new and c.has_over and has_to_sweep(m.document) then sweep_registry(c, m.registry) end
+    set_and_sweep(c, m, '', string.format('%.f', s.number))
     if m.current then write_state(c, m.current, SUPERSEDED) end
   end
   return about(m, is_again and UNCHANGED or NEW, s, m.current and m.current.packed)
@@ -99,7 +104,10 @@ local function remove(c, m)
     chain[#chain + 1] = last
     last = last.before > 0 and read_former(c, last.before)
   end
-  if m.partition > 0 then redis.call('HSET', m.registry, m.document .. REMOVAL_FIELD, removal) end
+  if m.partition > 0 then
+    if not c.has_removals then c.has_removals = redis.call('HSET', c.keys[1], 'removed', 1) end
+    set_and_sweep(c, m, REMOVAL_FIELD, removal)
+  end
   if m.current and m.current.number < m.number then redis.call('HDEL', m.registry, m.document) end
   s.flags, s.born, s.tail = REMOVAL, c.now, ''
   for _, each in ipairs(chain) do

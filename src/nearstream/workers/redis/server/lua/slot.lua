@@ -6,13 +6,13 @@ local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
   c.buckets, c.changed, c.left = {}, {}, {}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
-  local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now', 'over')
+  local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now', 'over', 'removed')
   if string.sub(facts[1] or '', 1, EPOCH_BYTES) ~= epoch then return nil, {'LOST'} end
   if facts[2] and facts[2] ~= lease then return nil, {'REBUILDING'} end
   local count = writes and tonumber(redis.call('GET', keys[3]) or 0) or known
   if count < known then return nil, {'GAP', redis.call('HGET', keys[1], COVER_FIELD .. partition) or '-1'} end
   if writes then redis.call('SET', keys[3], count + 1, 'PX', LANE_MS) end
-  c.has_over = facts[4]
+  c.has_over, c.has_removals = facts[4], facts[5]
   c.now, c.count = tonumber(facts[3]) or 0, writes and count + 1 or count
   return c
 end
