@@ -67,6 +67,12 @@ def test_c_refuses_what_is_no_answer_of_a_store(found: object) -> None:
         tally.shortlist(found, 1, 1, IndexLimits())  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("anchors", [-(2**63), -1, 2**31, 2**63 - 1])
+def test_c_refuses_numbers_whose_products_could_overflow(anchors: int) -> None:
+    with pytest.raises(ValueError, match="numbers of 0 to 2147483647 expected"):
+        tally.shortlist([], 1, anchors, IndexLimits())
+
+
 def test_a_bucket_is_crowded_by_two_of_a_family_among_six() -> None:
     def bucket(index: int, *numbers: int) -> bytes:
         return BUCKET.pack(index, len(numbers)) + b"".join(one.to_bytes(NUMBER_BYTES, "big") for one in numbers)

@@ -154,9 +154,16 @@ static int make_table(Table *table, PyObject *found)
 
 static int take_tallying(PyObject *numbers, Tallying *t)
 {
-    return PyArg_ParseTuple(numbers, "Kllllllllllll:shortlist", &t->own, &t->anchors, &t->band_cap, &t->lineage_cap,
-                            &t->anchor_cap, &t->unit, &t->band_anchors, &t->rare_below, &t->rare_keys, &t->rare_part,
-                            &t->copy_percent, &t->looks, &t->common_reads);
+    if (!PyArg_ParseTuple(numbers, "Kllllllllllll:shortlist", &t->own, &t->anchors, &t->band_cap, &t->lineage_cap,
+                          &t->anchor_cap, &t->unit, &t->band_anchors, &t->rare_below, &t->rare_keys, &t->rare_part,
+                          &t->copy_percent, &t->looks, &t->common_reads))
+        return 0;
+    const long given[] = {t->anchors, t->band_cap, t->lineage_cap, t->anchor_cap, t->unit, t->band_anchors,
+                          t->rare_below, t->rare_keys, t->rare_part, t->copy_percent, t->looks, t->common_reads};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (given[i] < 0 || given[i] > INT32_MAX) /* so that no product of two overflows */
+            return PyErr_Format(PyExc_ValueError, "shortlist: numbers of 0 to 2147483647 expected") != NULL;
+    return 1;
 }
 
 static PyObject *shortlist(PyObject *module, PyObject *const *arguments, Py_ssize_t count)

@@ -54,7 +54,7 @@ static i64 most_of(i64 a, i64 b)
 static int is_content(const Content *c)
 {
     const long long counts[] = {c->n_bytes, c->characters, c->words, c->shingles, c->rate};
-    int valid = c->n_bytes > 0 && c->characters > 0 && c->digest_size == DIGEST && (c->rate & (c->rate - 1)) == 0;
+    int valid = c->n_bytes > 0 && c->characters > 0 && c->digest_size == DIGEST && ((u64)c->rate & ((u64)c->rate - 1)) == 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         valid &= counts[i] >= 0 && counts[i] <= LARGEST;
     valid &= c->sketch_size == KEPT_SKETCH || power_between((u64)c->sketch_size, SLOTS, SLOTS * 4);
