@@ -23,6 +23,9 @@ async def test_topics_create_is_idempotent(kafka: str, redis_url: str, tmp_path:
         assert deployment.run("topics", "check", "--apply-config").returncode == 2
         refused = deployment.run("topics", "create", "--replication", "3")
         assert (refused.returncode, b"cannot be created" in refused.stderr) == (78, True)
+        for slots, partitions in (("7", ()), ("9", ("--partitions", "8"))):
+            refused = deployment.changed(index_slots=slots).run("topics", "create", *partitions)
+            assert (refused.returncode, b"NEARSTREAM_INDEX_SLOTS: expected at most" in refused.stderr) == (78, True)
         planned = deployment.run("topics", "create", "--dry-run")
         assert (planned.returncode, planned.stdout.count(b" missing\n")) == (1, len(ALL))
         assert deployment.run("topics", "list").stdout == planned.stdout
@@ -30,6 +33,8 @@ async def test_topics_create_is_idempotent(kafka: str, redis_url: str, tmp_path:
         assert (made.returncode, made.stderr.count(b"created "), made.stdout.count(b" OK\n")) == (0, len(ALL), len(ALL))
         again = deployment.run("topics", "create", "--apply-config")
         assert (again.returncode, again.stderr, again.stdout) == (0, b"", made.stdout)
+        examined = deployment.changed(index_slots="7").run("doctor")
+        assert (examined.returncode, b"NEARSTREAM_INDEX_SLOTS: expected at most 6" in examined.stdout) == (1, True)
 
 
 async def test_topics_check_names_the_difference(kafka: str, redis_url: str, tmp_path: Path) -> None:

@@ -42,3 +42,13 @@ def _murmur2(key: bytes) -> int:
 
 # The signature, the verdict and the events of a document have one key.
 _remembered = lru_cache(_REMEMBERED_KEYS)(_murmur2)
+
+
+def wrong_slots(slots: int, partitions: int) -> str:
+    """Return what is expected of the slots of an index, given the partitions of `signatures`, or an empty text.
+
+    With more slots than partitions, some would be the home of no document.
+    """
+    if slots <= partitions:
+        return ""
+    return f"NEARSTREAM_INDEX_SLOTS: expected at most {partitions}, the number of partitions of signatures, got {slots}"

@@ -13,6 +13,7 @@ from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, SIGNATURES, Topic
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import RETRY_SECONDS, admin, describe
 from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error, settings_error_of
+from nearstream.workers.kafka.partitioning import wrong_slots
 
 UNCOMPARED = "size limit and cleanup policy are not compared: permission DESCRIBE_CONFIGS is missing"
 WHY_FIXED = (
@@ -63,7 +64,7 @@ async def create_missing(
     """
     states = await topic_states(settings, wait_seconds, partitions)
     missing = [state for state in states if not state.partitions]
-    _require_partitions_of_signatures(states, partitions)
+    _require_partitions_of_signatures(states, partitions, settings.index_slots)
     if not missing:
         return []
     async with admin(settings, wait_seconds) as client:
@@ -197,8 +198,8 @@ def _compared(state: TopicState, partitions: int | None) -> TopicState:
     return replace(state, differences=(f"partitions: {wanted} asked for, found {state.partitions}", *state.differences))
 
 
-def _require_partitions_of_signatures(states: Sequence[TopicState], partitions: int | None) -> None:
-    """Refuse another number of partitions than `signatures` has.
+def _require_partitions_of_signatures(states: Sequence[TopicState], partitions: int | None, slots: int) -> None:
+    """Refuse another number of partitions than `signatures` has, and fewer than the index has slots.
 
     The number decides in which partition a document key lives, so it cannot change. On other topics it is only a
     matter of throughput.
@@ -208,3 +209,5 @@ def _require_partitions_of_signatures(states: Sequence[TopicState], partitions: 
         raise SettingsError(
             f"topic {found.name} has {found.partitions} partitions and cannot get {partitions}: {WHY_FIXED}"
         )
+    if wrong := wrong_slots(slots, found.partitions or _wanted(SIGNATURES, partitions)):
+        raise SettingsError(wrong)

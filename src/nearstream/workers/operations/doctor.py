@@ -15,6 +15,7 @@ from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import GroupMembers, PartitionLag, group_members, lag_reader, unread
+from nearstream.workers.kafka.partitioning import wrong_slots
 from nearstream.workers.kafka.topics import TopicState
 from nearstream.workers.operations.checks import (
     Check,
@@ -71,7 +72,7 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
         return
     yield Check("OK", "kafka", f"answers at {settings.kafka}")
     for state in states:
-        yield _topic(state)
+        yield _topic(state, settings.index_slots)
     for permission in missing:
         yield Check("FAIL", "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
     if ahead is not None:
@@ -125,7 +126,9 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
     return Check("OK", "alerts", f"group {settings.group} reads the verdicts")
 
 
-def _topic(state: TopicState) -> Check:
+def _topic(state: TopicState, slots: int) -> Check:
+    if state.topic is SIGNATURES and state.partitions and (wrong := wrong_slots(slots, state.partitions)):
+        return Check("FAIL", "topic", wrong)
     if not state.differences:
         return Check("OK", "topic", f"{state.name}, {state.partitions} partitions")
     remedy = "run `nearstream topics create`" if not state.partitions else "alter it with Kafka's own tools"

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.kafka.partitioning import wrong_slots
 from nearstream.workers.redis.server.layout import KeyKind, tag_of
 
 _LIMITS = IndexLimits()
@@ -48,13 +49,10 @@ class IndexAddress:
         """Return how the index is spread, given the count of the partitions of `signatures`.
 
         Raises:
-            SettingsError: There are more slots than partitions, so some would be the home of no document.
+            SettingsError: There are more slots than partitions.
         """
-        if self.slots > partitions:
-            raise SettingsError(
-                f"NEARSTREAM_INDEX_SLOTS: expected at most {partitions}, the number of partitions of signatures, got"
-                f" {self.slots}"
-            )
+        if wrong := wrong_slots(self.slots, partitions):
+            raise SettingsError(wrong)
         return Shape(self.slots, partitions)
 
     @property
