@@ -2,17 +2,26 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import msgspec
 import pytest
 
-from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, count, end_quiet
+from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, adopted, count, end_quiet
 from nearstream.streams.deciding.decider import Decisions
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
 from nearstream.streams.estimates.frames import Seen
 from nearstream.workers.config.settings import SettingsError
+from nearstream.workers.kafka.lag import PartitionLag
+from nearstream.workers.monitoring.health import Health
+from nearstream.workers.pipeline.alert import Alerting
+from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
+from nearstream.workers.redis.kept import tallies
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.deployments import (
     DeploymentRecord,
@@ -25,6 +34,7 @@ from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
 from nearstream.workers.redis.server.address import Connection, IndexAddress
 from nearstream.workers.redis.server.client import Client, open_client
 from tests.support.decisions import decision
+from tests.support.live import alert
 from tests.support.memory_decisions import MemoryDecisions
 from tests.support.verdicts import ref
 
@@ -143,6 +153,7 @@ async def test_what_is_known_of_a_host_is_kept_apart_from_pages(store: Decisions
 
 RULE = Rule("duplicate_storm", 30, 600)
 FAMILY = Subject("news", "f", "s", "a")
+PAST_MS = 1_600_000_000_000
 
 
 @pytest.fixture
@@ -183,3 +194,51 @@ async def test_what_fires_is_listed_until_it_is_forgotten(redis_url: str, namesp
         # What has alerted is kept for days, so that a redelivery finds it.
         (key,) = [key async for key in client.scan_iter(match=f"{{{namespace}:alert:*")]
         assert KEPT_MS < await client.pttl(key) <= KEPT_MS + 2 * RULE.window_ms
+
+
+@pytest.mark.parametrize(
+    ("begun", "rules", "states"),
+    [
+        (alert("f", since_ms=PAST_MS), (RULE,), ["resolved"]),  # in another namespace
+        (
+            alert("not_json", name="dead_letters", collection="*", since_ms=PAST_MS),
+            (Rule("dead_letters", 30, 600),),
+            ["resolved"],
+        ),
+        (alert("f", since_ms=PAST_MS), (), ["resolved"]),  # of a rule that was taken away
+        (alert("f", name="new_family_of_size"), (RULE,), []),  # which has no end
+    ],
+)
+async def test_an_alert_that_began_elsewhere_ends_once(
+    redis_url: str, namespace: str, begun: Alert, rules: tuple[Rule, ...], states: list[str]
+) -> None:
+    health = Health(assigned=frozenset([("verdicts", 0)]), lags=(PartitionLag("verdicts", 0, 0, 0, 9, 0.0),))
+    sent: list[Alert] = []
+
+    async def send(records: Sequence[ProducerRecord]) -> None:
+        sent.extend(msgspec.json.decode(record.value or b"", type=Alert) for record in records)
+
+    async with open_client(Connection(redis_url, None, False)) as client:
+        store = TallyStore(client, namespace)
+        alerting = Alerting(rules, store, "alerts", "s", DeadLetterWriter("dead", "", "alert"))
+        for _ in range(2):
+            await alerting.adopt([begun])
+            await alerting.end_quiet(health, send)
+        assert [(each.state, each.name, each.subject, each.since) for each in sent] == [
+            (state, begun.name, begun.subject, begun.since) for state in states
+        ]
+        assert [each async for each in store.firing()] == []
+
+
+async def test_the_list_of_what_fires_has_a_bound_and_room_for_what_silence_ends(
+    redis_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallies, "FIRING_MAX", 6)
+    async with open_client(Connection(redis_url, None, False)) as client:
+        store = TallyStore(client, namespace)
+        for name in ("new_family_of_size", "duplicate_storm"):
+            for number in range(9):
+                rule, subject = replace(RULE, name=name), Subject("news", f"f{number}", "s", "a")
+                await store.change(rule, subject, partial(adopted, alert(subject.name, name=name)))
+        listed = Counter([name async for name, _ in store.firing()])
+        assert listed == {"new_family_of_size": 3, "duplicate_storm": 3}

@@ -17,6 +17,7 @@ from nearstream.schemas.documents.document import YEAR_9999_MS
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 ON_SITES: AlertName = "new_family_on_sites"
+ENDED_BY_SILENCE: tuple[AlertName, ...] = ("duplicate_storm", "dead_letters")
 KEPT_LIMITS = 4  # a tally keeps at most this multiple of the limit of its rule
 KEPT_ALERTS = 8
 _UNDER_WAY = 100  # verdicts of a family that may overtake one another
@@ -166,6 +167,15 @@ def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
         return tally
     ended = _end(rule, tally.alerts[-1].alert, tally.arrivals, before_ms=None)
     return tally if ended is None else msgspec.structs.replace(with_alert(tally, "", ended), is_sent=False)
+
+
+def adopted(alert: Alert, tally: Tally) -> Tally:
+    """Take over an alert that has begun elsewhere, as far as its topic tells it, unless its subject has a tally."""
+    if tally.alerts or tally.arrivals:
+        return tally
+    since_ms, number = milliseconds(alert.since), 0 if alert.size is UNSET else alert.size
+    arrivals = (Arrival(since_ms, number, alert.event_id),)
+    return Tally(arrivals=arrivals, heard_ms=since_ms, alerts=(Caused("", alert),))
 
 
 def alerts_of(tally: Tally, event_ids: Collection[str]) -> list[Alert]:

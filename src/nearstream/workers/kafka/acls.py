@@ -47,7 +47,7 @@ def needed(settings: Settings, role: str) -> list[Permission]:
         # Matching writes to `signatures` if a document arrives there after its removal.
         "match": ([SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
         "decide": ([VERDICTS], [DECISIONS]),
-        "alert": ([VERDICTS, DEAD_LETTERS, SILENCES], [ALERTS]),
+        "alert": ([VERDICTS, DEAD_LETTERS, SILENCES, ALERTS], [ALERTS]),
         "all": ([DOCUMENTS, SIGNATURES], [SIGNATURES, *EVENT_TOPICS, LABELS_CHANGED]),
     }[role]
     return [

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -19,11 +19,13 @@ from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, e
 from nearstream.schemas.topics.dead_letter import OF_CONTENT, DeadLetter, Reason, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.alerting.counting import (
+    ENDED_BY_SILENCE,
     ON_SITES,
     Arrival,
     Rule,
     Subject,
     Tally,
+    adopted,
     alerts_of,
     count,
     end_quiet,
@@ -163,15 +165,24 @@ class Alerting:
         behind_ms = 1000 * max(lag.seconds or 0.0 for lag in health.lags)
         clock_ms = int(time.time() * 1000 - behind_ms - _LAG_MARGIN_MS)
         async for name, subject in self.store.firing():
-            for rule in self._rules(name):
+            # An alert whose rule was taken away ends as if nothing were heard any more.
+            for rule in [*self._rules(name)] or [Rule(name, 2, 1)]:  # type: ignore[arg-type] # as it was stored
                 tally = await self.store.change(rule, subject, partial(end_quiet, rule, clock_ms))
                 if not tally.is_firing:
                     await self._send_end(rule, subject, tally, send)
                 elif not self.silences.is_silent(tally.alerts[-1].alert, int(time.time() * 1000)):
-                    firing[rule.name] += 1
+                    firing[rule.name] = firing.get(rule.name, 0) + 1
                     if rule.name == "duplicate_storm":
                         storms[subject.collection, subject.name] = len(tally.arrivals)
         metrics.set_firing(firing, storms)
+
+    async def adopt(self, alerts: Iterable[Alert]) -> None:
+        """Take over alerts that have begun and not ended in another namespace, so that they end."""
+        for alert in alerts:
+            if alert.name in ENDED_BY_SILENCE:
+                subject = Subject(alert.collection, alert.subject, alert.scheme, alert.founder)
+                rule = Rule(alert.name, int(alert.limit), alert.window_seconds)
+                await self.store.change(rule, subject, partial(adopted, alert))
 
     def after_sending(self, _: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:
         """Count and pass on the alerts that were delivered for a batch."""

@@ -24,6 +24,7 @@ from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.reloading import reload_on_hangup
 from nearstream.workers.config.settings import Settings, SettingsError, own_group, shown, table
 from nearstream.workers.config.tls import in_the_clear
+from nearstream.workers.http.live.troubles import Alarms
 from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -32,7 +33,7 @@ from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.batches import use_our_batches
 from nearstream.workers.kafka.client import retry_until_answered
 from nearstream.workers.kafka.lag import lag_reader
-from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences
+from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences, read_topic
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import start_probe
@@ -309,8 +310,10 @@ async def _make_alerting(
     follow_in_thread(settings, silences.say, wait_seconds)
     tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
     guards = LabelGuards(tallies.client, settings.namespace)
+    alarms = Alarms()
+    await read_topic(settings, ALERTS.name, alarms.take, wait_seconds, until_end=True)
     webhooks = Webhooks(alerts.targets, public_url=alerts.public_url, holds_back=partial(_holds_back, silences))
-    return Alerting(
+    alerting = Alerting(
         alerts.rules,
         tallies,
         deployment.topic(ALERTS),
@@ -320,6 +323,8 @@ async def _make_alerting(
         silences,
         webhooks.offer,
     )
+    await alerting.adopt(alarms.firing("", time.time_ns() // 1_000_000))
+    return alerting
 
 
 def _holds_back(silences: Silences, alert: Alert) -> bool:

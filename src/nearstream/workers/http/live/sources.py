@@ -12,7 +12,7 @@ from itertools import pairwise
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLag
-from nearstream.schemas.topics.codec import decode_json, time_sent
+from nearstream.schemas.topics.codec import time_sent
 from nearstream.schemas.topics.dead_letter import read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
@@ -212,11 +212,7 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
 
 async def _follow_alerts(settings: Settings, feed: Feed) -> None:
     """Feed all alerts that the topic keeps, which are few, and those that come."""
-
-    def take(record: ConsumerRecord) -> None:
-        feed.alarms.add(decode_json(Alert, record.value or b""))
-
-    await read_topic(settings, ALERTS.name, take, _CONNECT_SECONDS, until_end=False)
+    await read_topic(settings, ALERTS.name, feed.alarms.take, _CONNECT_SECONDS, until_end=False)
 
 
 async def _follow_silences(settings: Settings, feed: Feed) -> None:

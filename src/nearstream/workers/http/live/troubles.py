@@ -8,6 +8,7 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert, Silence
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
+from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import StoredDeadLetter
 from nearstream.streams.alerting.silences import Silences
 
@@ -42,6 +43,10 @@ class Alarms:
         self._newest.move_to_end(subject)
         if len(self._newest) > ALERTS:
             self._newest.popitem(last=False)
+
+    def take(self, record: ConsumerRecord) -> None:
+        """Take the alert of a record."""
+        self.add(decode_json(Alert, record.value or b""))
 
     def silence(self, key: bytes, silence: Silence | None) -> None:
         """Take what a person says about a subject, None if it is taken back."""

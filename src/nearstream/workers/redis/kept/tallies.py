@@ -6,11 +6,12 @@ from hashlib import blake2b
 
 import msgspec
 
-from nearstream.streams.alerting.counting import Rule, Subject, Tally
+from nearstream.streams.alerting.counting import ENDED_BY_SILENCE, Rule, Subject, Tally
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.redis.server.client import Client, ask, ask_fields, call
 
 KEPT_MS = 7 * 86_400_000  # after the last alert, so that a redelivery sends it again
+FIRING_MAX = 4_096  # alerts that are listed as firing. Those that silence does not end are half of them at most.
 _TRIES = 50
 _FIELD = b"tally"
 _EMPTY = msgspec.msgpack.encode(Tally())
@@ -39,8 +40,10 @@ class TallyStore:
             if changed == (former or _EMPTY):
                 return tally
             if tally.is_firing:
-                # Before the tally, because an alert that is not listed here would never end.
-                await ask(self.client, "HSET", self._firing, key, msgspec.msgpack.encode((rule.name, subject)))
+                # Before the tally, because an alert that is not listed here would not end in silence.
+                most = FIRING_MAX if rule.name in ENDED_BY_SILENCE else FIRING_MAX // 2
+                if await ask(self.client, "HLEN", self._firing) < most:
+                    await ask(self.client, "HSET", self._firing, key, msgspec.msgpack.encode((rule.name, subject)))
             if await call(self.client, "claim", key, _FIELD, former, changed):
                 await ask(self.client, "PEXPIRE", key, _kept_ms(rule, tally))
                 return tally
