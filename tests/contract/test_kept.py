@@ -153,6 +153,7 @@ async def test_what_is_known_of_a_host_is_kept_apart_from_pages(store: Decisions
 
 RULE = Rule("duplicate_storm", 30, 600)
 FAMILY = Subject("news", "f", "s", "a")
+LETTERS = Rule("dead_letters", 30, 600)
 PAST_MS = 1_600_000_000_000
 
 
@@ -202,7 +203,7 @@ async def test_what_fires_is_listed_until_it_is_forgotten(redis_url: str, namesp
         (alert("f", since_ms=PAST_MS), (RULE,), ["resolved"]),  # in another namespace
         (
             alert("not_json", name="dead_letters", collection="*", since_ms=PAST_MS),
-            (Rule("dead_letters", 30, 600),),
+            (LETTERS,),
             ["resolved"],
         ),
         (alert("f", since_ms=PAST_MS), (), ["resolved"]),  # of a rule that was taken away

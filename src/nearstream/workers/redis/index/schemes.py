@@ -1,6 +1,7 @@
 """The schemes that share a namespace, one of which is active."""
 
 import time
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
@@ -8,7 +9,7 @@ from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, open_client
+from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, keys_of, open_client, pipelined
 from nearstream.workers.redis.server.layout import KeyKind
 
 ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
@@ -112,6 +113,25 @@ async def drop_scheme(address: IndexAddress) -> int:
         deleted = await delete_keys(client, facts) + await delete_keys(client, f"{tags}*")
         await ask(client, "HDEL", _key(address), address.scheme)
         return deleted
+
+
+async def keys_of_namespace(client: Client, namespace: str) -> AsyncIterator[bytes]:
+    """Yield all keys of a namespace, some perhaps twice."""
+    for end in ("}", ":"):
+        async for key in keys_of(client, f"{{{namespace}{end}".encode()):
+            yield key
+
+
+async def drop_namespace(client: Client, namespace: str, step: Callable[[int], None]) -> int:
+    """Delete all keys of a namespace, and return their number. `step` is told how many were deleted since then."""
+    deleted, batch = 0, list[tuple[str, bytes]]()
+    async for key in keys_of_namespace(client, namespace):
+        batch.append(("UNLINK", key))
+        if len(batch) == _PAGE:
+            deleted += sum(await pipelined(client, batch))
+            step(_PAGE)
+            batch.clear()
+    return deleted + int(sum(await pipelined(client, batch)))
 
 
 async def delete_keys(client: Client, pattern: str) -> int:
