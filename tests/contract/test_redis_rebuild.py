@@ -269,6 +269,7 @@ async def test_a_rebuild_takes_the_time_of_records(address: IndexAddress) -> Non
     rebuild.set_time(NOON_MS)
     lane = matcher(rebuild.store)
     await lane.match_all([old])
+    await rebuild.cover(ends([old]))
     rebuild.set_time(NOON_MS + 250_000)
     (found,) = await lane.match_all([near])
     assert found.verdict is not None

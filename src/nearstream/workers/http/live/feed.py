@@ -86,6 +86,10 @@ class Rates:
         slots = [self._slots.get(number, empty).verdicts for number in numbers]
         return {kind: tuple(slot[kind] for slot in slots) for kind in VERDICT_KINDS}
 
+    def last_hour(self, now_ms: int) -> int:
+        """Return how many verdicts were counted in the last hour."""
+        return sum(map(sum, self.series(now_ms).values()))
+
     def per_second(self, now_ms: int) -> float:
         """Return the verdicts a second over the whole slots of the last minute."""
         minute = self._numbers(now_ms - SLOT_MS, _MINUTE_SLOTS)
@@ -271,7 +275,7 @@ class Feed:
             growing=self.growth.growing(now_ms, _SHOWN, collection),
             collections=tuple(sorted(name for name in self._rates if name)),
             loading=self.loading,
-            day=() if collection else self.day,
+            day=() if collection else self._whole_day(rates.last_hour(now_ms)),
             alarmed=self.growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
             alerts=alerts,
             silences=self.alarms.silences(alerts, now_ms),
@@ -292,6 +296,10 @@ class Feed:
         counted = [(name, *self._rates[name].new_text(now_ms)) for name in names if name in self._rates]
         found = [LiveNewText(collection=name, characters=all_, novel=novel) for name, all_, novel in counted if all_]
         return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
+
+    def _whole_day(self, last_hour: int) -> tuple[int, ...]:
+        """Return the counts of a day, with those verdicts of the last hour that were sent since they were read."""
+        return (*self.day[:-1], self.day[-1] + max(last_hour - sum(self.day), 0)) if self.day else ()
 
     def _troubles(self) -> tuple[str, ...]:
         """Return a sentence for each stopped worker and each topic without readers."""

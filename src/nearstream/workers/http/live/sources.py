@@ -40,7 +40,7 @@ from nearstream.workers.redis.server.client import Caller
 PAST_RECORDS = 50_000  # of a partition, that are read at most after a start
 _TURN = 200  # records after which others have their turn
 _HOUR_MS = 3_600_000
-_DAY_SECONDS = 60.0
+_DAY_SECONDS = 5.0
 _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0

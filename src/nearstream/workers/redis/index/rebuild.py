@@ -90,7 +90,7 @@ class _Dated:
         return await self._inner.all([self._then(call) for call in calls])
 
     def _then(self, call: Call) -> Call:
-        if call.name == "register":
+        if call.name in ("register", "cover"):  # a call without a time would move that of its slot to now
             return call._replace(items=[item._replace(now_ms=self.now_ms) for item in call.items])
         return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
 
