@@ -170,7 +170,7 @@ def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
 
 
 def adopted(alert: Alert, tally: Tally) -> Tally:
-    """Take over an alert that has begun elsewhere, as far as its topic tells it, unless its subject has a tally."""
+    """Return a tally in which the alert is firing, unless its subject has alerts or arrivals already."""
     if tally.alerts or tally.arrivals:
         return tally
     since_ms, number = milliseconds(alert.since), 0 if alert.size is UNSET else alert.size

@@ -45,7 +45,7 @@ _remembered = lru_cache(_REMEMBERED_KEYS)(_murmur2)
 
 
 def wrong_slots(slots: int, partitions: int) -> str:
-    """Return what is expected of the slots of an index, given the partitions of `signatures`, or an empty text.
+    """Return why an index cannot have so many slots with these partitions of `signatures`. Empty: it can.
 
     With more slots than partitions, some would be the home of no document.
     """

@@ -227,7 +227,7 @@ def pack_notes(layout: StoreLayout, tag: bytes, batch: Sequence[Note]) -> tuple[
 
 
 def unpack_noted(_layout: StoreLayout, _note: Note, _now_ms: int, answer: list[Any]) -> Noted:
-    """Return the answer to a note, from what is known of its state and whether this is gone."""
+    """Return the answer to a note."""
     packed, is_gone = answer
     return Noted(unpack_state(packed).decision, bool(is_gone))
 
