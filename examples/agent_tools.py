@@ -103,9 +103,11 @@ class WholeCharacters(io.BufferedIOBase):
     """Reads standard input, with U+FFFD for half a character. The SDK would leave a request with one unanswered."""
 
     def readable(self) -> bool:
+        """Return that it can be read."""
         return True
 
     def read1(self, _size: int = -1, /) -> bytes:
+        """Return the next request."""
         return HALF.sub(lambda found: found[1] or rb"\ufffd", STDIN.readline())
 
 

@@ -170,7 +170,7 @@ def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
 
 
 def adopted(alert: Alert, tally: Tally) -> Tally:
-    """Return a tally in which the alert is firing, unless its subject has alerts or arrivals already."""
+    """Return an empty tally with an alert that is firing. Another tally stays."""
     if tally.alerts or tally.arrivals:
         return tally
     since_ms, number = milliseconds(alert.since), 0 if alert.size is UNSET else alert.size

@@ -216,7 +216,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
 def _start_monitoring(
     deployment: Deployment, role: str, health: Health, matching: Matching | None
 ) -> StatusServer | None:
-    """Start the probe of the worker's health, and return the status server, None if it is off."""
+    """Start the probe of the worker's health and the status server."""
     settings, address = deployment.settings, deployment.index_address()
 
     own = own_group(settings, role)

@@ -298,7 +298,7 @@ class Feed:
         return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
 
     def _whole_day(self, last_hour: int) -> tuple[int, ...]:
-        """Return the counts of a day, which are together no fewer than those of the last hour."""
+        """Return the counts of a day. Their sum is at least the count of the last hour."""
         return (*self.day[:-1], self.day[-1] + max(last_hour - sum(self.day), 0)) if self.day else ()
 
     def _troubles(self) -> tuple[str, ...]:

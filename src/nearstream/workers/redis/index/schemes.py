@@ -123,7 +123,7 @@ async def keys_of_namespace(client: Client, namespace: str) -> AsyncIterator[byt
 
 
 async def drop_namespace(client: Client, namespace: str, step: Callable[[int], None]) -> int:
-    """Delete all keys of a namespace, and return their number. `step` is told how many were deleted since then."""
+    """Delete all keys of a namespace and return their number. `step` counts them for the operator."""
     deleted, batch = 0, list[tuple[str, bytes]]()
     async for key in keys_of_namespace(client, namespace):
         batch.append(("UNLINK", key))
