@@ -43,12 +43,27 @@ _UNCOUNTED = frozenset(
         *("html", "head", "body"),
     ]
 )
-# Both stop at the next `<`, so that the time is linear.
-_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*+>")
-_CUT_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*+\Z")
-_SKIPPED = re.compile(r"<(?:(script|style|title)\b|!(--))", re.IGNORECASE)
-_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "title")}
-_COMMENT_END = re.compile("-->")
+# What browsers read of a tag, in which `>` and `<` may stand in quotes. No repetition goes back: the time is linear.
+_IN_TAG = r"""[a-zA-Z/!?](?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?+"""
+_COMMENT = "!--(?:-?>|[^-]{0,200}+--!?>)"  # a plain one
+_TAG = re.compile(f"<(?:{_COMMENT}|{_IN_TAG})")
+# Elements that hold no tags until their own end, of which only some are seen.
+_RAW = "script|style|title|textarea|xmp|iframe|noembed|noframes"
+_UNSEEN = frozenset(["script", "style", "title"])
+_NAME_END = r"(?![^\s/>])"
+_NAMES = re.IGNORECASE | re.ASCII
+_ENDS = {name: re.compile(f"</{name}{_NAME_END}", _NAMES) for name in _RAW.split("|")}
+_APART = re.compile(f"<(?:({_RAW}){_NAME_END}|!--)", _NAMES)
+_XML = re.compile(r"\s{0,64}<\?xml\b")  # in which elements end by `/>`
+_COMMENT_END = re.compile("--!?>")
+# Text and tags until the next comment or element of these, in bounded pieces, because other threads wait for each.
+_MARKUP = re.compile(f"(?:[^<]++|<(?:{_COMMENT}|(?!!--|(?:{_RAW}){_NAME_END})(?:{_IN_TAG})?+)){{1,1000}}+", _NAMES)
+# What is long in HTML and holds no text, such as pictures and fonts within a page, or the path of a drawing.
+_LONG_CHARACTERS = 4_096
+_ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>]++)""")
+_BLANKS = re.compile(r"\s{64,}+")
+_SHOWN_VALUES = frozenset(["placeholder", "srcdoc", "value"])
+_LONG_RUN = re.compile(rf"""(?<![^\s"'(){{}};])[^\s"'(){{}};]{{{_LONG_CHARACTERS},}}+""")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
 
 
@@ -59,38 +74,65 @@ def read_html(html: str, processes: HtmlProcesses) -> tuple[str, bool]:
     everything without the extra `html`. This call blocks until a process answers, so an event loop calls it from a
     thread.
     """
-    text = processes.text(html) if processes.is_available() and is_parsable(html) else None
-    if text is None:
-        return strip_tags(html[:HTML_MAX_CHARACTERS]), True
-    return text, False
+    parsable = for_parser(html) if processes.is_available() else None
+    text = None if parsable is None else processes.text(parsable)
+    return (strip_tags(html), True) if text is None else (text, False)
 
 
-def is_parsable(html: str) -> bool:
-    """Return whether HTML is small and flat enough for a parser."""
-    return len(html) <= HTML_MAX_CHARACTERS and not _is_too_deep(html)
+def for_parser(html: str) -> str | None:
+    """Return HTML for a parser, or None if it is too deeply nested, or too large even without what holds no text.
+
+    HTML of more than 2 Mi characters loses its comments, scripts, and all that is longer than 4,096 characters in its
+    styles and attributes, unless it is seen.
+    """
+    if len(html) > HTML_MAX_CHARACTERS:
+        html = "".join(_shortened(name, piece) for name, piece in _pieces_apart(html))
+    return None if len(html) > HTML_MAX_CHARACTERS or _is_too_deep(html) else html
 
 
 def strip_tags(html: str) -> str:
     """Return HTML without tags, comments, scripts and styles, in linear time."""
-    pieces, start = [], 0
-    while skipped := _search(_SKIPPED, html, start):
-        pieces.append(html[start : skipped.start()])
-        end = _search(_ENDS[skipped[1].lower()] if skipped[1] else _COMMENT_END, html, skipped.end())
-        if end is None:
-            break
-        start = end.end() if skipped[2] else end.start()
-    else:
-        pieces.append(html[start:])
     return "".join(
-        _ENTITY.sub(lambda entity: entities.unescape(entity[0]), _TAG.sub(" ", piece))
-        for piece in _pieces(_without_cut_tag(" ".join(pieces)))
+        _ENTITY.sub(lambda entity: entities.unescape(entity[0]), _TAG.sub(" ", piece, 1 if name else 0))
+        for name, piece in _pieces_apart(html)
+        if name not in _UNSEEN
     )
 
 
-def _without_cut_tag(html: str) -> str:
-    """Return HTML without a last tag that has no end, because the HTML was cut off."""
-    last = html.rfind("<")
-    return html[:last] + " " if last >= 0 and _CUT_TAG.match(html, last) else html
+def _pieces_apart(html: str) -> Iterator[tuple[str, str]]:
+    """Yield text and tags without the content of long comments, and each element that holds no tags, with its name.
+
+    A comment or an element without an end reaches to the end of the HTML, as in a browser.
+    """
+    at, is_xml = 0, _XML.match(html) is not None
+    while at < len(html):
+        start, name = at, ""
+        if markup := _MARKUP.match(html, start):
+            at = markup.end()
+            yield "", markup[0]
+        elif (tag := _APART.match(html, start)) and tag[1]:
+            name, tag = tag[1].lower(), _TAG.match(html, start) or tag
+            is_empty = is_xml and tag[0].endswith("/>")
+            end = None if is_empty else _search(_ENDS[name], html, tag.end())
+            at = tag.end() if is_empty else end.start() if end else len(html)
+            yield name, html[start:at]
+        else:
+            end = _search(_COMMENT_END, html, start + 2)  # `<!-->` is a comment too
+            at = end.end() if end else len(html)
+            yield "", "<!---->"
+
+
+def _shortened(name: str, piece: str) -> str:
+    """Return a piece of HTML without what is long and holds no text."""
+    if not name:
+        piece = _BLANKS.sub("\n", piece)
+        return _TAG.sub(lambda tag: tag[0] if len(tag[0]) < _LONG_CHARACTERS else _ATTRIBUTE.sub(_short, tag[0]), piece)
+    return "" if name == "script" else _LONG_RUN.sub("", piece) if name == "style" else piece
+
+
+def _short(attribute: re.Match[str]) -> str:
+    is_long = len(attribute[0]) >= _LONG_CHARACTERS and attribute[1].lower() not in _SHOWN_VALUES
+    return f"{attribute[1]}=''" if is_long else attribute[0]
 
 
 def _search(pattern: re.Pattern[str], html: str, start: int) -> re.Match[str] | None:

@@ -23,7 +23,7 @@ from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.ingest.parse import CHARSET_REPLACED
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
-from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, HTML_MAX_CHARACTERS, is_parsable, strip_tags
+from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, for_parser, strip_tags
 
 CONTENT_TYPE_MAX_CHARACTERS = 256
 _LABEL = re.compile(r"""charset\s{0,8}=\s{0,8}["']?\s{0,8}([^\s"';,]{1,64})""", re.IGNORECASE)
@@ -102,14 +102,11 @@ class PageReader:
         found = self._extracted(html, deadline_seconds)
         if found is None:
             degraded.append(EXTRACTION_FALLBACK)
-            is_cut = len(html) > HTML_MAX_CHARACTERS
-            found = PageText("", (strip_tags(html[:HTML_MAX_CHARACTERS]),))
-        else:
-            is_cut = False
+            found = PageText("", (strip_tags(html),))
         if CHARSET_REPLACED not in degraded and any(REPLACEMENT in part for part in found.parts):
             degraded.append(CHARSET_REPLACED)  # before it came here
         text = " ".join(found.parts).encode("utf-8", "replace")
-        degraded += [TRUNCATED] * (is_cut or len(text) > self._text_max_bytes)
+        degraded += [TRUNCATED] * (len(text) > self._text_max_bytes)
         parts = pack_parts((*found.parts, *found.beside), self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         shown = text[: self._text_max_bytes].decode("utf-8", "ignore")
@@ -164,10 +161,11 @@ class PageReader:
                 self._has_warned = True
                 log.warning("HTML is only stripped of its tags: install nearstream[html] to read the text of pages")
             return None
-        if not is_parsable(html):
+        parsable = for_parser(html)
+        if parsable is None:
             return None
         return self._processes.page(
-            html, main_content=self._main_content, links=self._links, deadline_seconds=deadline_seconds
+            parsable, main_content=self._main_content, links=self._links, deadline_seconds=deadline_seconds
         )
 
 
