@@ -46,6 +46,8 @@ _PROSE_LOST = 0.5  # of the words of the main content
 _BESIDE_MIN = 2  # sentences beside the main content over it, from which on they count as parts of the page
 _LINKED = re.compile(r"<a\s[^<>]*+>([^<]*+)", re.IGNORECASE)
 _WITHOUT_TEXT = "script, style, template, noscript, [hidden]"
+_INPUT = re.compile("<input", re.IGNORECASE)
+_VALUE_UNSEEN = frozenset(["hidden", "checkbox", "radio", "image", "password", "color", "range"])
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
 LEFT_OUT = "\x1f"  # which no part begins with, because it is a blank
@@ -56,7 +58,19 @@ _SHADOW = re.compile(r"<template(?=\s[^<>]{0,200}shadowrootmode)", re.IGNORECASE
 _XML_WITHIN = 64
 _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
 # Resiliparse leaves these out with their text, such as the caption of a picture.
-_PASSED_OVER = re.compile(r"<(/?)(?:button|figcaption|figure|label|legend|object|summary)\b", re.IGNORECASE)
+_PASSED_OVER = re.compile(
+    r"<(/?)(?=[bflnost])(?:button|fig(?:caption|ure)|l(?:abel|egend)|noscript|o(?:bject|pt(?:group|ion))|s(?:elect|ummary|vg)"
+    r"|text(?:area)?)(?![^\s/>])",
+    re.IGNORECASE,
+)
+# What Resiliparse leaves out of all text, and what shows the value of an attribute.
+_APART = re.compile(
+    r"<(?=[bfilost])(button|fig(?:caption|ure)|i(?:frame|nput)|label|o(?:bject|pt(?:group|ion))|s(?:elect|vg)|textarea)"
+    r"(?![^\s/>])",
+    re.IGNORECASE,
+)
+_WITH_VALUES = frozenset(["iframe", "input", "optgroup", "option", "textarea"])
+_NO_TEXT = _WITH_VALUES | {"button", "figcaption", "figure", "label", "object", "select", "svg"}
 _NO_DISPLAY = re.compile(r"(?:\A|;)\s{0,16}display\s{0,16}:\s{0,16}none")
 _NO_SIZE = re.compile(r"(?:\A|;)\s{0,16}font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d])")
 _SIZE_OF_CLASS = re.compile(r"\{[^{}<>]{0,1000}font(?:-size)?\s{0,16}:", re.IGNORECASE)
@@ -82,6 +96,10 @@ def visible_text(html: str) -> str:
             _remove(element)
         elif _NO_SIZE.search(style):
             _remove_own_text(element, by_class=by_class)
+    for field in _found(tree.body, "input") if _INPUT.search(html) else ():
+        text = tree.create_text_node(f" {' '.join(_values(field))} ")
+        if field.parent is not None and text is not None:
+            field.parent.insert_before(text, field)
     return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
 
 
@@ -105,8 +123,8 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         if _is_too_small(words, _lost(parts, every)):
             sign, parts, main_content = "s", every, False
     texts = _parts_with_links(tree, main_content=main_content) if links else parts
-    seen, sentences = _beside(html, tree, parts) if main_content else ("", [])
-    lines = [LEFT_OUT + part for part in sentences]
+    lines = [LEFT_OUT + part for part in (_sentences_beside(html, tree, parts) if main_content else ())]
+    seen = _seen_beside(html, tree, parts) if main_content else _digest(b"", _apart(html, tree, _NO_TEXT))
     return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
 
 
@@ -133,11 +151,12 @@ def _remove_own_text(element: ElementNode, *, by_class: bool) -> None:
     With `by_class` any class may have one.
     """
     left = [element]
+    blank = " " if element.first_element_child else ""  # between elements that have a size
     while left:
         node = left.pop().first_child
         while node is not None:
             if isinstance(node, TextNode):
-                node.value = " "
+                node.value = blank if (node.value or "").isspace() else ""
             elif isinstance(node, ElementNode) and not (_has_size(node) or (by_class and node.hasattr("class"))):
                 left.append(node)
             node = node.next
@@ -155,27 +174,52 @@ def _remove(element: ElementNode) -> None:
         element.parent.remove_child(element)
 
 
-def _beside(html: str, tree: HTMLTree, parts: list[str]) -> tuple[str, list[str]]:
-    """Return a digest of all text that is seen, and the sentences beside the main content.
-
-    The digest is empty if nothing is beside it, and there are sentences only if they are twice as much. Elements
-    without text for a person are removed.
-    """
-    if tree.body is None:
-        return "", []
+def _sentences_beside(html: str, tree: HTMLTree, parts: list[str]) -> list[str]:
+    """Return the sentences beside the main content, if they are twice as much."""
     # Another extraction would take as long as the first one. What is in links is no sentence.
     main = sum(map(len, parts))
     linked = sum(map(len, _LINKED.findall(html)))
-    sentences = []
-    if len(tree.body.text or "") - linked - main > _BESIDE_MIN * main:
-        beside = Counter(_parts(tree, main_content=False)) - Counter(parts)
-        sentences = [part for part in beside.elements() if _count_words(part) >= _SENTENCE_WORDS]
-        if sum(map(len, sentences)) <= _BESIDE_MIN * main:
-            sentences = []
+    if tree.body is None or len(tree.body.text or "") - linked - main <= _BESIDE_MIN * main:
+        return []
+    beside = Counter(_parts(tree, main_content=False)) - Counter(parts)
+    sentences = [part for part in beside.elements() if _count_words(part) >= _SENTENCE_WORDS]
+    return sentences if sum(map(len, sentences)) > _BESIDE_MIN * main else []
+
+
+def _seen_beside(html: str, tree: HTMLTree, parts: list[str]) -> str:
+    """Return a digest of all that is seen of a page, empty if it is the main content.
+
+    Elements without text for a person are removed.
+    """
+    if tree.body is None:
+        return ""
     for element in _found(tree.body, _WITHOUT_TEXT):
         _remove(element)
     text, content = (_without_blanks(each) for each in (tree.body.text or "", "".join(parts)))
-    return ("" if text == content else blake2b(text, digest_size=16).hexdigest()), sentences
+    return _digest(text if text != content else b"", _apart(html, tree, _WITH_VALUES))
+
+
+def _digest(text: bytes, shown: list[str]) -> str:
+    data = text + _without_blanks("\t".join(shown))
+    return blake2b(data, digest_size=16).hexdigest() if data else ""
+
+
+def _apart(html: str, tree: HTMLTree, names: frozenset[str]) -> list[str]:
+    """Return the texts and values of elements that are in no text."""
+    shown: list[str] = []
+    for name in sorted({name.lower() for name in _APART.findall(html)} & names):
+        for element in tree.body.get_elements_by_tag_name(name)[:] if tree.body else ():
+            shown += [element.text or "", *(_values(element) if name in _WITH_VALUES else ())]
+    return shown
+
+
+def _values(element: ElementNode) -> list[str]:
+    """Return what an element shows of its attributes."""
+    if element.tag != "input":
+        return [value for name in ("placeholder", "srcdoc", "label") if (value := element.getattr(name))]
+    if (element.getattr("type") or "").lower() in _VALUE_UNSEEN:
+        return []
+    return [value for name in ("value", "placeholder") if (value := element.getattr(name))]
 
 
 def _without_blanks(text: str) -> bytes:

@@ -28,6 +28,7 @@ from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, for_parser, 
 CONTENT_TYPE_MAX_CHARACTERS = 256
 _LABEL = re.compile(r"""charset\s{0,8}=\s{0,8}["']?\s{0,8}([^\s"';,]{1,64})""", re.IGNORECASE)
 TRUNCATED = "truncated"
+CONTENT_UNREAD = "content_unread"  # something that is seen is compared nowhere
 MAIN_CONTENT_SMALL = "main_content_small"
 MAIN, ALL, WITH_LINKS = "main", "all", "-links"
 _PROCESSES = 2
@@ -126,11 +127,15 @@ class PageReader:
         if document.text is not None:
             return unsigned, PageFacts()
         page = self.read(_content(document), document.content_type or "", deadline_seconds)
-        labels = _with_surroundings(document.labels, page.surroundings)
+        labels = {name: value for name, value in document.labels.items() if name != SURROUNDINGS_LABEL}
+        has_room = len(labels) < LABELS_MAX
+        if page.surroundings and has_room:
+            labels = {SURROUNDINGS_LABEL: page.surroundings, **labels}
         complete = msgspec.structs.replace(
             document, text=page.text, html=None, raw=None, content_type=None, labels=labels
         )
-        degraded = tuple(sorted({*unsigned.degraded, *page.degraded}))
+        unread = (CONTENT_UNREAD,) if page.surroundings and not has_room else ()
+        degraded = tuple(sorted({*unsigned.degraded, *page.degraded, *unread}))
         parts, payload = b"" if unsigned.degraded else page.parts, payload_of(document.raw) if document.raw else ""
         facts = PageFacts(parts, _declared(page.declared, document.url), payload)
         return unsigned._replace(document=complete, degraded=degraded), facts
@@ -186,12 +191,6 @@ def _declared(target: str, url: str | None) -> str:
     """Return the name of the page that a page declares as its canonical one, if it is one of its site."""
     name = declared_name(target, url) if target and url else ""
     return name if name and site_of(name) == site_of(url or "") else ""
-
-
-def _with_surroundings(labels: dict[str, str], surroundings: str) -> dict[str, str]:
-    """Return labels with that of the surroundings, if there is room for it."""
-    others = {name: value for name, value in labels.items() if name != SURROUNDINGS_LABEL}
-    return {SURROUNDINGS_LABEL: surroundings, **others} if surroundings and len(others) < LABELS_MAX else others
 
 
 def _content(document: Document) -> str | bytes:
