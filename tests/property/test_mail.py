@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.crawl.html_text import strip_tags
+from nearstream.workers.crawl.html_text import _pieces_apart, _shortened, strip_tags
 from nearstream.workers.mail.body import TEXT_MAX_BYTES
 from nearstream.workers.mail.message import read_message
 
@@ -93,6 +93,57 @@ def test_any_bytes_are_read_and_alike_each_time(raw: bytes) -> None:
     assert set(mail.degraded) <= known | {"truncated"}
 
 
-@given(st.text(alphabet="<>/!-abc script=\"'&#;12İ", max_size=200))
+LONG = "x" * 4_096
+# What a browser shows nothing of, whatever it looks like.
+UNSEEN = st.sampled_from(
+    [
+        *(
+            "<!---->",
+            "<!-->",
+            "<!--->",
+            "<!-- <p> -- > --!>",
+            "<!-- <!-- -->",
+            "<script><!-- <p></script >",
+            "<p id='>'>",
+        ),
+        *(
+            "<style>p > a {}</style>",
+            "<title><b></TITLE>",
+            "<a title='<!--'>",
+            '<a title="<script>">',
+            "<br/>",
+            "<p = x>",
+        ),
+        *(
+            "<a b=it's>",
+            "<?xml?>",
+            "<!doctype a>",
+            "</p x='>'>",
+            f"<img src='data:,<p>{LONG}'>",
+            f"<i id={LONG}>",
+        ),
+        *(
+            f"<style>a {{src: url({LONG})}}</style>",
+            "<script></scripts></script>",
+            "<STYLE a='</style>'></style>",
+            " " * 99,
+        ),
+    ]
+)
+
+
+@given(st.lists(UNSEEN, max_size=40))
+def test_no_markup_hides_text(pieces: list[str]) -> None:
+    source = "".join(f"{piece} w{number} " for number, piece in enumerate(pieces))
+    words = [f"w{number}" for number in range(len(pieces))]
+    assert strip_tags(source).split() == words
+    short = "".join(_shortened(*piece) for piece in _pieces_apart(source))
+    assert strip_tags(short).split() == words
+    assert LONG not in short
+
+
+@given(st.text(alphabet="<>/!-abc =script=\"'&#;12İ", max_size=200))
 def test_any_html_can_be_stripped(source: str) -> None:
     assert "<script>" not in strip_tags(source)
+    short = "".join(_shortened(*piece) for piece in _pieces_apart(source))
+    assert strip_tags(short).split() == strip_tags(source).split()

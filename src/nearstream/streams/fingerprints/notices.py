@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 
@@ -161,6 +161,8 @@ _TEXT_MAX_CHARACTERS = 32_768  # of a longer text a notice is a small part
 _WORDS_PER_PHRASE = 40  # of a notice, so that it hides no other text
 _SIGNATURE_MAX_CHARACTERS, _SIGNATURE_MAX_LINES = 1_000, 15
 _NOTICE_MIN_CHARACTERS = 20
+# Of a text with less than this of its own, no more is cut than that many words without a phrase.
+_OWN_WORDS, _OWN_BYTES, _CUT_WORDS = 8, 40, 40
 _WIDTH_MAX = 120  # of lines that were broken to fit a window
 _WIDTH_SHARE = 0.8  # of that width, which a line has if it was broken
 _SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)  # RFC 3676, section 4.3
@@ -186,27 +188,43 @@ def split_notices(text: str) -> Split:
     A notice begins with a sentence that has a known phrase, and ends with its paragraph. It has a phrase for every 40
     words. A signature block follows a line of two dashes, and has at most 15 lines and 1,000 characters.
 
+    Neither hides a text. What leaves fewer than 8 words of fewer than 40 bytes has at most 40 words in sentences
+    without a phrase, and what follows two dashes is no signature if no word stands above.
+
     Args:
         text: The text of a message. One of more than 32,768 characters is returned as it is.
     """
     if len(text) > _TEXT_MAX_CHARACTERS:
         return Split(text)
-    text, signature = _split_signature(text)
-    hints = _hints(text)
+    before, signature = split_signature(text)
+    hints = _hints(before)
     if not hints:
-        return Split(text, signature)
-    pieces = [_split_block(block, is_hinted=is_hinted) for block, is_hinted in _blocks(text, hints)]
-    common = [piece.common for piece in pieces if piece.common]
-    return Split("\n\n".join(piece.own for piece in pieces), "\n".join([*common, *([signature] if signature else ())]))
+        return Split(before, signature)
+    pieces = [_split_block(block, is_hinted=is_hinted) for block, is_hinted in _blocks(before, hints)]
+    own, notices = "\n\n".join(piece.own for piece in pieces), [piece.common for piece in pieces if piece.common]
+    if _hides_text(own, "\n".join(notices)):
+        return Split(before, signature)
+    return Split(own, "\n".join([*notices, *([signature] if signature else ())]))
 
 
-def _split_signature(text: str) -> Split:
+def split_signature(text: str) -> Split:
+    """Split a signature block at its end from a text of any length, unless the block hides a text."""
     found = list(_SIGNATURE.finditer(text))
     if not found:
         return Split(text)
-    block = text[found[-1].end() :].strip()
+    before, block = text[: found[-1].start()], text[found[-1].end() :].strip()
     is_long = len(block) > _SIGNATURE_MAX_CHARACTERS or block.count("\n") >= _SIGNATURE_MAX_LINES
-    return Split(text) if is_long else Split(text[: found[-1].start()], block)
+    is_all = not _WORD.search(before)
+    return Split(text) if is_long or is_all or _hides_text(before, block) else Split(before, block)
+
+
+def _hides_text(own: str, cut: str) -> bool:
+    """Return whether a text would lose what it says with what is cut from it."""
+    words = [word[0] for word in islice(_WORD.finditer(own), _OWN_WORDS)]
+    if len(words) == _OWN_WORDS or len("".join(words).encode("utf-8", "replace")) >= _OWN_BYTES:
+        return False
+    sentences = [_words(cut[start:end]) for start, end in _sentences(cut)]
+    return sum(len(each.split()) for each in sentences if not _PHRASE.search(each)) > _CUT_WORDS
 
 
 def _hints(text: str) -> list[int]:
@@ -257,13 +275,17 @@ def _split_paragraph(paragraph: str) -> Split:
     """Split a notice from a paragraph: all from the first sentence with a phrase on."""
     if len(paragraph) < _NOTICE_MIN_CHARACTERS:
         return Split(paragraph)
-    starts = [0, *(end.end() for end in _SENTENCE_END.finditer(paragraph)), len(paragraph)]
     begin, n_phrases = len(paragraph), 0
-    for start, end in pairwise(starts):
+    for start, end in _sentences(paragraph):
         found = len(_PHRASE.findall(_words(paragraph[start:end])))
         begin, n_phrases = (min(begin, start) if found else begin), n_phrases + found
     is_notice = _words(paragraph[begin:]).count(" ") < _WORDS_PER_PHRASE * n_phrases
     return Split(paragraph[:begin], paragraph[begin:]) if is_notice else Split(paragraph)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of a text begins and ends."""
+    return pairwise([0, *(end.end() for end in _SENTENCE_END.finditer(text)), len(text)])
 
 
 def _words(text: str) -> str:

@@ -1,10 +1,14 @@
 """The first step of a normal form that reads letters as a person does, whichever code points they are written with."""
 
+import re
+import unicodedata
 from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nearstream.streams.fingerprints.unicode_tables import REPLACED, fold_table
 
 _CODE_POINTS = 0x110000
 _LETTERS = 0x700  # all that can be replaced come before this one
@@ -54,6 +58,27 @@ _TWINS: Final = {
         "ABEZHIKMNOPTYXavopui",
     ),
 }
+# Control characters but those of lines, and the anchors of annotations.
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufff9-\ufffb]+")
+_UNASSIGNED = "\ufffe"  # stands for all of them
+# Three private characters in a row may be a script.
+_WITHIN_WORDS = re.compile(rf"(?<=\w)[{_UNASSIGNED}\ue000-\uf8ff\U000f0000-\U0010ffff]{{1,2}}(?=\w)")
+
+
+def without_fillers(text: str) -> str:
+    """Return a text that was read from a mail or page without characters that only split its words.
+
+    These are control characters, and one or two private or unassigned code points between two letters. The text of a
+    producer keeps them, because events name places in it, and they are no part of `plain_letters`, because that would
+    change the signatures of a scheme.
+    """
+    text = _CONTROLS.sub("", text)
+    letters = set() if text.isascii() else set(beyond_ascii(text))
+    kinds = {letter: unicodedata.category(letter) for letter in letters}
+    if not {"Cn", "Co"} & set(kinds.values()):
+        return text
+    unassigned = [ord(each) for each, kind in kinds.items() if kind == "Cn" and not fold_table()[ord(each)] & REPLACED]
+    return _WITHIN_WORDS.sub("", text.translate(dict.fromkeys(unassigned, _UNASSIGNED)))
 
 
 def plain_letters(text: str) -> str:

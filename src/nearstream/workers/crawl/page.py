@@ -17,6 +17,7 @@ from nearstream.schemas.documents.document import LABELS_MAX, SURROUNDINGS_LABEL
 from nearstream.schemas.documents.record import PageFacts
 from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.plain_letters import without_fillers
 from nearstream.streams.ingest.charset import REPLACEMENT, Decoded, charset_named, decode
 from nearstream.streams.ingest.defaults import declared_name
 from nearstream.streams.ingest.lineage import site_of
@@ -106,6 +107,7 @@ class PageReader:
             found = PageText("", (strip_tags(html),))
         if CHARSET_REPLACED not in degraded and any(REPLACEMENT in part for part in found.parts):
             degraded.append(CHARSET_REPLACED)  # before it came here
+        found = found._replace(parts=tuple(map(without_fillers, found.parts)))
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (len(text) > self._text_max_bytes)
         parts = pack_parts((*found.parts, *found.beside), self._key) if self._key and not degraded else b""

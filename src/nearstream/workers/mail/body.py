@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from w3lib.encoding import html_body_declared_encoding
 
+from nearstream.streams.fingerprints.plain_letters import without_fillers
 from nearstream.streams.ingest.charset import decode
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, read_html
@@ -128,7 +129,7 @@ class _Reading:
 
     def _taken(self, text: str) -> str:
         beginning = text[: self._bytes]  # of which nothing more is needed, and to look at all of it takes long
-        visible = beginning.translate(_INVISIBLE)
+        visible = without_fillers(beginning.translate(_INVISIBLE))
         taken = _cut(visible, self._bytes)
         if len(beginning) < len(text) or len(taken) < len(visible):
             self.degraded.add(TRUNCATED)

@@ -24,7 +24,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import NormalForm, normalize
-from nearstream.streams.fingerprints.notices import split_notices
+from nearstream.streams.fingerprints.notices import split_notices, split_signature
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
@@ -42,7 +42,6 @@ _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
 MEMORY_BYTES = 128 * 1024 * 1024
 _QUOTED_LINES = re.compile(r"^[ \t]{0,8}>.*\n?", re.MULTILINE)
-_SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
 _RULES = TextRules(spelling="plain/2", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 _ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
@@ -160,9 +159,9 @@ class Memory:
 
 
 def own_words(text: str) -> str:
-    """Return a text without quoted lines, which begin with `>`, and without the signature, which follows `-- `."""
-    signature = _SIGNATURE.search(text)
-    return _QUOTED_LINES.sub("", text[: signature.start()] if signature else text)
+    """Return a text without quoted lines, which begin with `>`, and without its signature, or all if none is left."""
+    own = split_signature(_QUOTED_LINES.sub("", text)).own
+    return own if _masked_form(own[:_HEAD_CHARACTERS]).data or _masked_form(own).data else text
 
 
 def first_message(message: Message) -> str | None:
@@ -176,11 +175,11 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
 
     A few words like "thank you" say nothing about the message, so a short one is a copy only of a message that also has
     its Subject and its attachments. What is personal is masked first, as in the scheme `mail`. The result is too short
-    for shingles, so it is found by its digest alone. It is empty if the message has nothing but its Subject and
-    notices, which alone make no copy.
+    for shingles, so it is found by its digest alone. It is empty if the message has nothing but its Subject,
+    which alone makes no copy.
     """
     form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
-    if not (others or _masked_form(split_notices(text).own).data):
+    if not (others or form.data):
         return ""
     digest = key.digest(title.data + b"\0" + form.data + (b"\0" + others if others else b""))
     return f"short message {digest.hex().translate(_LETTERS)}"

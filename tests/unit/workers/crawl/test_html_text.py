@@ -137,7 +137,10 @@ def test_tags_are_stripped() -> None:
         # What looks like the start of a comment or a script, but is none in a browser.
         ("<a title='<!--'>one <a title=\"<script>\">two<!-->three<!--->four<!-- no --!>five<script-x>six", EACH),
         ("<?xml version='1.0'?><title/><script src='a.js'/>one<style/> two three four five six", EACH),
-        ("<\u017fcript>one <textarea><script></textarea>two three four five six", ["<\u017fcript>one", "<script>", *EACH[1:]]),
+        (
+            "<\u017fcript>one <textarea><script></textarea>two three four five six",
+            ["<\u017fcript>one", "<script>", *EACH[1:]],
+        ),
     ]:
         assert strip_tags(source).split() == words
 

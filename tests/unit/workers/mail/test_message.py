@@ -169,9 +169,10 @@ def test_short_messages_are_copies_only_under_one_subject() -> None:
     assert short("a b", "c") != short("a", "b c")
     assert short("Your code", "It is 123456.") == short("Your code", "It is 98765.")
     assert short("Re: the bridge", "Yes\n-- \nAnna Bell") == short("Re: the bridge", "yes\n-- \nAnna Bell")
-    # A message with nothing but its subject and notices has no text.
+    # A message with nothing but its subject has no text, and notices are no reason to compare nothing.
     notice = "If you are not the intended recipient, delete this e-mail."
-    assert {short("Re: the bridge", each) for each in ("  ", "-- \nAnna Bell, Long Quay 14", notice)} == {""}
+    alone = [short(subject, each) for each in ("-- \nAnna Bell, Long Quay 14", notice) for subject in ("a", "b", "A")]
+    assert (short("Re: the bridge", "  "), len({*alone})) == ("", 4)
 
 
 def test_messages_without_bytes_or_with_too_many_are_refused() -> None:
