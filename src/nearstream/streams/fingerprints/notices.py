@@ -161,7 +161,7 @@ _TEXT_MAX_CHARACTERS = 32_768  # of a longer text a notice is a small part
 _WORDS_PER_PHRASE = 40  # of a notice, so that it hides no other text
 _SIGNATURE_MAX_CHARACTERS, _SIGNATURE_MAX_LINES = 1_000, 15
 _NOTICE_MIN_CHARACTERS = 20
-# Of a text with less than this of its own, no more is cut than that many words without a phrase.
+# If fewer words and bytes of a text remain, no more words without a phrase are cut.
 _OWN_WORDS, _OWN_BYTES, _CUT_WORDS = 8, 40, 40
 _WIDTH_MAX = 120  # of lines that were broken to fit a window
 _WIDTH_SHARE = 0.8  # of that width, which a line has if it was broken
@@ -188,8 +188,8 @@ def split_notices(text: str) -> Split:
     A notice begins with a sentence that has a known phrase, and ends with its paragraph. It has a phrase for every 40
     words. A signature block follows a line of two dashes, and has at most 15 lines and 1,000 characters.
 
-    Neither hides a text. What leaves fewer than 8 words of fewer than 40 bytes has at most 40 words in sentences
-    without a phrase, and what follows two dashes is no signature if no word stands above.
+    Neither hides a text. If fewer than 8 words of fewer than 40 bytes remain, at most 40 words in sentences without a
+    phrase are cut. No block is a signature if the text has no words before it.
 
     Args:
         text: The text of a message. One of more than 32,768 characters is returned as it is.
@@ -208,7 +208,7 @@ def split_notices(text: str) -> Split:
 
 
 def split_signature(text: str) -> Split:
-    """Split a signature block at its end from a text of any length, unless the block hides a text."""
+    """Split a signature block at its end from a text of any length."""
     found = list(_SIGNATURE.finditer(text))
     if not found:
         return Split(text)

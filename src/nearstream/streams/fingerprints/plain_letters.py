@@ -60,17 +60,17 @@ _TWINS: Final = {
 }
 # Control characters but those of lines, and the anchors of annotations.
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufff9-\ufffb]+")
-_UNASSIGNED = "\ufffe"  # stands for all of them
+_UNASSIGNED = "\ufffe"  # in place of each unassigned code point
 # Three private characters in a row may be a script.
 _WITHIN_WORDS = re.compile(rf"(?<=\w)[{_UNASSIGNED}\ue000-\uf8ff\U000f0000-\U0010ffff]{{1,2}}(?=\w)")
 
 
 def without_fillers(text: str) -> str:
-    """Return a text that was read from a mail or page without characters that only split its words.
+    """Return the text of a mail or page without control characters.
 
-    These are control characters, and one or two private or unassigned code points between two letters. The text of a
-    producer keeps them, because events name places in it, and they are no part of `plain_letters`, because that would
-    change the signatures of a scheme.
+    Private and unassigned code points between two letters are left out too, up to two in a row. This is no step of
+    `plain_letters`, because the signatures of a scheme must not change. The text of a producer keeps its characters,
+    because events name places in it.
     """
     text = _CONTROLS.sub("", text)
     letters = set() if text.isascii() else set(beyond_ascii(text))

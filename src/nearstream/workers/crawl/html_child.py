@@ -187,7 +187,7 @@ def _sentences_beside(html: str, tree: HTMLTree, parts: list[str]) -> list[str]:
 
 
 def _seen_beside(html: str, tree: HTMLTree, parts: list[str]) -> str:
-    """Return a digest of all that is seen of a page, empty if it is the main content.
+    """Return a digest of the text of a page, empty if the parts hold this text.
 
     Elements without text for a person are removed.
     """

@@ -23,28 +23,14 @@ _TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9]{0,20})")
 # They have no end tag, or parsers close them by themselves.
 _UNCOUNTED = frozenset(
     [
-        *(
-            "area",
-            "base",
-            "br",
-            "col",
-            "embed",
-            "hr",
-            "img",
-            "input",
-            "link",
-            "meta",
-            "param",
-            "source",
-            "track",
-            "wbr",
-        ),
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
+        *("track", "wbr"),
         *("p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot", "option", "optgroup", "colgroup"),
         *("html", "head", "body"),
     ]
 )
-# What browsers read of a tag, in which `>` and `<` may stand in quotes. No repetition goes back: the time is linear.
-_IN_TAG = r"""[a-zA-Z/!?](?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>?+"""
+# A tag as browsers read it, with `>` and `<` in quotes, and a bound of attributes, because each takes 100 bytes.
+_IN_TAG = r"""[a-zA-Z/!?](?>(?:[^>=]*+=\s*+(?>(?:"[^"]*+"|'[^']*+')?)){0,500000})[^>=]*+>?+"""
 _COMMENT = "!--(?:-?>|[^-]{0,200}+--!?>)"  # a plain one
 _TAG = re.compile(f"<(?:{_COMMENT}|{_IN_TAG})")
 # Elements that hold no tags until their own end, of which only some are seen.
@@ -57,8 +43,10 @@ _APART = re.compile(f"<(?:({_RAW}){_NAME_END}|!--)", _NAMES)
 _XML = re.compile(r"\s{0,64}<\?xml\b")  # in which elements end by `/>`
 _COMMENT_END = re.compile("--!?>")
 # Text and tags until the next comment or element of these, in bounded pieces, because other threads wait for each.
-_MARKUP = re.compile(f"(?:[^<]++|<(?:{_COMMENT}|(?!!--|(?:{_RAW}){_NAME_END})(?:{_IN_TAG})?+)){{1,1000}}+", _NAMES)
-# What is long in HTML and holds no text, such as pictures and fonts within a page, or the path of a drawing.
+_MARKUP = re.compile(
+    f"(?>(?:[^<]++|<(?:{_COMMENT}|(?!!--|(?:{_RAW}){_NAME_END})(?>(?:{_IN_TAG})?))){{1,1000}})", _NAMES
+)
+# Longer values hold no text. They are pictures, fonts and paths of drawings.
 _LONG_CHARACTERS = 4_096
 _ATTRIBUTE = re.compile(r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>]++)""")
 _BLANKS = re.compile(r"\s{64,}+")
@@ -80,10 +68,9 @@ def read_html(html: str, processes: HtmlProcesses) -> tuple[str, bool]:
 
 
 def for_parser(html: str) -> str | None:
-    """Return HTML for a parser, or None if it is too deeply nested, or too large even without what holds no text.
+    """Return HTML for a parser, or None if it is too deeply nested or too large.
 
-    HTML of more than 2 Mi characters loses its comments, scripts, and all that is longer than 4,096 characters in its
-    styles and attributes, unless it is seen.
+    HTML of more than 2 Mi characters loses its comments and scripts, and long values in its styles and attributes.
     """
     if len(html) > HTML_MAX_CHARACTERS:
         html = "".join(_shortened(name, piece) for name, piece in _pieces_apart(html))
@@ -100,9 +87,9 @@ def strip_tags(html: str) -> str:
 
 
 def _pieces_apart(html: str) -> Iterator[tuple[str, str]]:
-    """Yield text and tags without the content of long comments, and each element that holds no tags, with its name.
+    """Yield pieces of HTML, and the name of an element that holds no tags.
 
-    A comment or an element without an end reaches to the end of the HTML, as in a browser.
+    Long comments are left out. Without an end they reach to the end of the HTML, as in a browser.
     """
     at, is_xml = 0, _XML.match(html) is not None
     while at < len(html):

@@ -43,10 +43,7 @@ _HTML = re.compile(
     rb"|</(?:p|div|a|span|table|body|td|font|b|i|ul|h[1-6])\s*+>",
     re.IGNORECASE,
 )
-# Control characters but those of lines and tabs, then soft hyphens and joiners.
-_INVISIBLE = dict.fromkeys(
-    [*range(9), *range(14, 32), *range(127, 133), *range(134, 160), 0xAD, *range(0x200B, 0x2010)]
-)
+_INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010)])
 
 
 class Body(NamedTuple):

@@ -159,7 +159,7 @@ class Memory:
 
 
 def own_words(text: str) -> str:
-    """Return a text without quoted lines, which begin with `>`, and without its signature, or all if none is left."""
+    """Return a text without its signature and lines that begin with `>`, unless no word remains."""
     own = split_signature(_QUOTED_LINES.sub("", text)).own
     return own if _masked_form(own[:_HEAD_CHARACTERS]).data or _masked_form(own).data else text
 
