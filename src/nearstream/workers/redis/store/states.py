@@ -134,7 +134,8 @@ def unpack_registered(
     if isinstance(answer, int):
         return Registered(Status(answer), one.number)
     if answer[0] == UNDECLARED:
-        return answer[1]
+        undeclared: int = answer[1]
+        return undeclared
     code, number, packed, former, label, removal, is_there = answer
     status, state = Status(code), unpack_state(packed) if packed else None
     if status is Status.REMOVED:
