@@ -5,9 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.decision import Pair
 from nearstream.streams.matching.protocol.lane import Lane
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import Cover
@@ -19,6 +20,7 @@ from tests.simulation.texts import PARTITIONS, Oracle, Record, Text, World, name
 STEPS_MAX = 100_000
 CRASHES_MAX = 12
 TAIL_MAX = 12  # calls of a slot that a failover loses
+LIMITS = IndexLimits(retention_seconds=0)
 _READING = ("peek", "fetch")
 _CONFIRMED = ("decide", "note", "join")
 
@@ -30,14 +32,28 @@ class Plan:
     documents: int = 0  # records, apart from those that the seed decides
     slots: int = 0  # Slots of the store. 0: the seed decides.
     tails: int = 0  # how many times a slot loses its newest writes
+    wipes: bool = False  # what a slot loses is all that it holds
+    flushes: int = 0  # how many times all slots lose everything, and the index is rebuilt
     confirms: bool = False  # what is decided waits for a replica
     chain: bool = False  # copies are not transitive
     storm: bool = False  # all documents are copies of one text
-    expires: bool = True  # states may expire, unless tails are lost
+    expires: bool = True  # states may expire, unless anything is lost
     impatient: bool = False  # nobody waits for anybody
     resigns: bool = False  # some documents are signed twice
     lane: type[Lane] = Lane  # the protocol
     part: type[Part] = Part  # the store
+    judge: type[Oracle] = Oracle  # what knows the documents
+
+
+class Told(NamedTuple):
+    """A verdict that was sent."""
+
+    founder: int
+    ordinal: int
+    pairs: tuple[Pair, ...]
+    new_links: tuple[bool, ...]
+    of: int  # the document of the best relation, 0 if it comes later
+    is_redundant: bool
 
 
 class Wait:
@@ -101,11 +117,8 @@ class Schedule:
         self.plan, self.world = plan, World(plan.chain)
         self.counts: Counter[str] = Counter()
         self.shape = Shape(plan.slots or draw.randint(1, 4), PARTITIONS)
-        limits = IndexLimits(retention_seconds=0)
-        self.parts = [plan.part(limits) for _ in range(self.shape.slots)]
-        self.calls: list[Counter[tuple[int, int]]] = [Counter() for _ in self.parts]  # by run and partition
+        self._empty()
         self.names = 0
-        self.history: list[list[bytes]] = [[] for _ in self.parts]
         self.partitions = self._records(plan.documents or draw.randint(4, 10))
         self.records = {record.number: record for some in self.partitions for record in some}
         self.position = [0] * PARTITIONS  # what is committed
@@ -115,9 +128,17 @@ class Schedule:
         self.verdicts: dict[int, list[object]] = defaultdict(list)
         self.saw: dict[int, set[int]] = defaultdict(set)
         self.expired: set[int] = set()
-        self.tails_left = plan.tails
+        self.tails_left, self.flushes_left = plan.tails, plan.flushes
         self.log: list[str] = []
-        self.oracle = Oracle(self.world, draw, {number: record.doc for number, record in self.records.items()})
+        docs = {number: record.doc for number, record in self.records.items()}
+        orders = {number: record.order for number, record in self.records.items()}
+        self.oracle = plan.judge(self.world, draw, docs, orders)
+
+    def _empty(self) -> None:
+        """Begin with empty slots."""
+        self.parts = [self.plan.part(LIMITS) for _ in range(self.shape.slots)]
+        self.calls: list[Counter[tuple[int, int]]] = [Counter() for _ in self.parts]  # by run and partition
+        self.history: list[list[bytes]] = [[] for _ in self.parts]
 
     def _records(self, count: int) -> list[list[Record]]:
         draw, partitions = self.draw, [list[Record]() for _ in range(PARTITIONS)]
@@ -164,7 +185,9 @@ class Schedule:
                 self._start(partition)
         if self.tails_left and draw.random() < 0.02:
             self._lose_tail()
-        if self.plan.expires and not self.plan.tails and draw.random() < 0.01:
+        if self.flushes_left and draw.random() < 0.01:
+            self._flush()
+        if self.plan.expires and not (self.plan.tails or self.plan.flushes) and draw.random() < 0.01:
             self._expire()
 
     def _go_on(self) -> bool:
@@ -200,7 +223,13 @@ class Schedule:
         self._step(self._body(run), run, None)
 
     async def _body(self, run: Run) -> None:
-        store = Store(run, self.shape, IndexLimits(retention_seconds=0), confirms=self.plan.confirms)
+        cases, read = await self._matched(run)
+        for case in cases:
+            self._sent(case, read)
+
+    async def _matched(self, run: Run) -> tuple[list[Case], set[int]]:
+        """Match a batch, and return the decided documents, and the states whose records were read."""
+        store = Store(run, self.shape, LIMITS, confirms=self.plan.confirms)
         lane = self.plan.lane(store, self.oracle, self._patience, _no_pause)
         starts = [Cover(p, min(r.offset for r in run.batch if r.partition == p) - 1) for p in run.partitions]
         await run.all(
@@ -210,13 +239,12 @@ class Schedule:
         pairs = list(zip(run.batch, answers, strict=True))
         cases = [self._case(record, answer) for record, answer in pairs if _is_state(record, answer)]
         cases = list({case.number: case for case in cases}.values())
-        known = await lane.match(cases, is_again=self.plan.tails > 0)
+        known = await lane.match(cases, is_again=self.plan.tails + self.plan.flushes > 0)
         for record, answer in pairs:
             if record.text is not None and answer.status is Status.UNCHANGED and answer.number != record.number:
                 self.verdicts[record.number].append("unchanged")
-        for case in cases:
-            self._sent(case, set(known.records))
         await store.cover([Cover(p, max(r.offset for r in run.batch if r.partition == p)) for p in run.partitions])
+        return cases, set(known.records)
 
     def _case(self, record: Record, answer: Registered) -> Case:
         text = record.text
@@ -229,7 +257,10 @@ class Schedule:
             return
         joined, decision = case.joined, case.decision
         ordinal, new = (joined.ordinal, joined.new_links) if joined else (1, ())
-        self.verdicts[case.number].append((decision.founder, ordinal, decision.pairs, new))
+        first = decision.pairs[0].number if decision.pairs else 0
+        of = first if first and self.oracle.comes_before(first, case.number) else 0
+        told = Told(decision.founder, ordinal, decision.pairs, new, of, decision.is_redundant)
+        self.verdicts[case.number].append(told)
         self.saw[case.number] |= (set(case.shared) & read) - case.yields | {each.number for each in case.late}
         self.saw[case.number] |= {pair.number for pair in decision.pairs}
         self.oracle.guesses.add(decision.founder)
@@ -334,10 +365,45 @@ class Schedule:
                     found, self.position[partition] = True, covered
         return found
 
+    def _flush(self) -> None:
+        """Let all slots lose everything, and match again what was done, without verdicts.
+
+        Compaction may have dropped records with a newer one of their document.
+        """
+        self.flushes_left -= 1
+        self.counts["flushes"] += 1
+        for run in {run for _, run, *_ in (*self.ready, *self.naps)}:
+            self._fail(run)
+        self.ready, self.naps = [], []
+        self._empty()
+        left = [self._compacted(some[: self.position[at]]) for at, some in enumerate(self.partitions)]
+        while any(left):
+            some = self.draw.choice([records for records in left if records])
+            self.names += 1
+            run = Run(self.names, some[: self.draw.randint(1, 3)], 0, False)
+            del some[: len(run.batch)]
+            self._at_once(self._matched(run), run)
+
+    def _compacted(self, records: Sequence[Record]) -> list[Record]:
+        newest = {one.doc: one for one in records if one.text is None or one.again < 0}
+        return [one for one in records if one.order >= newest.get(one.doc, one).order or self.draw.random() < 0.5]
+
+    def _at_once(self, coroutine: Coroutine[Any, Any, Any], run: Run) -> None:
+        """Run a lane to its end with nothing between."""
+        replies: Any = None
+        while True:
+            try:
+                wanted = coroutine.send(replies)
+            except StopIteration:
+                return
+            replies = [self._call(run, call)[1] for call in wanted.calls] if isinstance(wanted, Wait) else None
+
     def _lose_tail(self) -> None:
         self.tails_left -= 1
         slot = self.draw.randrange(len(self.parts))
-        if self.history[slot]:
+        if self.plan.wipes:
+            self.parts[slot], self.calls[slot], self.history[slot] = self.plan.part(LIMITS), Counter(), []
+        elif self.history[slot]:
             at = self.draw.randrange(len(self.history[slot]))
             self.parts[slot], self.calls[slot] = pickle.loads(self.history[slot][at])  # noqa: S301 - our own
             self.counts["lost calls"] += len(self.history[slot]) - at

@@ -6,7 +6,7 @@ from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.buckets import split
 from nearstream.streams.store.limits import BAND_CAP
 from nearstream.streams.store.messages import KEY_BYTES
-from tests.simulation.adversary import Schedule
+from tests.simulation.adversary import Schedule, Told
 from tests.simulation.texts import Record, Text, named
 
 
@@ -26,6 +26,8 @@ def broken_laws(schedule: Schedule) -> set[str]:
             laws.counts,
             laws.ordinals,
             laws.room,
+            laws.one_is_kept,
+            laws.no_circles,
         )
         if not law()
     }
@@ -168,7 +170,38 @@ class Laws:
         """Two documents of one family have different ordinals."""
         given: dict[tuple[int, int], set[str]] = defaultdict(set)
         for number, verdicts in self.schedule.verdicts.items():
-            if verdicts and isinstance(verdicts[-1], tuple) and number in self.founders:
-                founder, ordinal = verdicts[-1][:2]
-                given[founder, ordinal].add(self.records[number].doc)
+            if verdicts and isinstance(verdicts[-1], Told) and number in self.founders:
+                given[verdicts[-1].founder, verdicts[-1].ordinal].add(self.records[number].doc)
         return all(len(docs) == 1 for docs in given.values())
+
+    def one_is_kept(self) -> bool:
+        """Of all documents of a text, one was never redundant, unless some have died.
+
+        By the last verdicts, whoever follows `of` from one that may be dropped comes to an equal text that may not.
+        """
+        told = {n: [each for each in some if isinstance(each, Told)] for n, some in self.schedule.verdicts.items()}
+        texts = {text for number, text in self.texts.items() if told.get(number)}
+        for text in texts:
+            mine = [number for number, each in self.texts.items() if each == text]
+            dropped = [any(each.is_redundant for each in told.get(number, ())) for number in mine]
+            if all(dropped) and self.alive.issuperset(mine):
+                return False
+        last = {number: some[-1] for number, some in told.items() if some}
+        for number in last:
+            at, left = number, len(last)
+            while at in last and last[at].is_redundant and left:
+                at, left = last[at].of, left - 1
+            if not left or self.records[at].text != self.records[number].text:
+                return False
+        return True
+
+    def no_circles(self) -> bool:
+        """Whoever follows `of`, by any of the verdicts that were ever sent, comes to an end."""
+        ahead = {
+            number: {each.of for each in some if isinstance(each, Told) and each.of}
+            for number, some in self.schedule.verdicts.items()
+        }
+        while ends := [number for number, others in ahead.items() if not others & ahead.keys()]:
+            for number in ends:
+                del ahead[number]
+        return not ahead

@@ -30,9 +30,18 @@ def test_no_schedule_breaks_a_law(plan: Plan, schedules: int) -> None:
     assert _broken(plan, schedules) == {}
 
 
-def test_nothing_is_lost_without_replicas() -> None:
-    kept = {"each has a verdict", "recorded", "findable", "pairs are seen", "counts"}
-    assert [laws & kept for laws in _broken(Plan(tails=1), 150).values() if laws & kept] == []
+@pytest.mark.parametrize(
+    ("plan", "schedules"),
+    [
+        pytest.param(Plan(tails=1), 150, id="a lost tail"),
+        pytest.param(Plan(tails=2, storm=True, documents=16), 60, id="lost tails in storms"),
+        pytest.param(Plan(flushes=2), 200, id="all slots are emptied, and the index is rebuilt"),
+        pytest.param(Plan(tails=1, wipes=True), 150, id="one slot is emptied"),
+    ],
+)
+def test_nothing_is_lost_without_replicas(plan: Plan, schedules: int) -> None:
+    kept = {"each has a verdict", "recorded", "findable", "pairs are seen", "counts", "one is kept", "no circles"}
+    assert {seed: laws & kept for seed, laws in _broken(plan, schedules).items() if laws & kept} == {}
 
 
 @pytest.mark.parametrize("name", VARIANTS)

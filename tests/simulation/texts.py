@@ -8,6 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.choosing import covering
 from nearstream.streams.matching.protocol.decision import Decision, KeyMatch, Pair, founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.store.messages import BAND, DIGEST, Join
@@ -106,11 +107,17 @@ class Met(NamedTuple):
     text: Text
     is_exact: bool
     is_copy: bool
+    comes_before: bool
 
     @property
-    def rank(self) -> int:
+    def has_all(self) -> bool:
+        """Whether nothing of the arriving document is missing in it."""
+        return self.is_exact
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, int]:
         """The sort key of counterparts."""
-        return self.number
+        return not self.is_exact, not self.is_copy, not self.comes_before, self.number
 
 
 @dataclass
@@ -120,6 +127,7 @@ class Oracle:
     world: World
     draw: Random
     docs: dict[int, str]
+    orders: dict[int, Order]
     guesses: set[int] = field(default_factory=set)
 
     def compare(self, case: Case, numbers: Sequence[int], known: Known) -> list[Met]:
@@ -127,22 +135,29 @@ class Oracle:
         own: Text = case.document.text
         texts = [(number, text_of(known.records[number])) for number in numbers]
         return [
-            Met(number, text, text == own, self.world.is_copy(own, text))
+            Met(number, text, text == own, self.world.is_copy(own, text), self.comes_before(number, case.number))
             for number, text in texts
             if self.world.is_related(own, text)
         ]
 
+    def comes_before(self, one: int, other: int) -> bool:
+        """Return whether a state comes before another one in the order that never changes."""
+        return self.orders[one] < self.orders[other]
+
     def decision(self, case: Case, founder: int, known: Known) -> Decision:
-        """Return the family and all related documents."""
-        pairs = []
-        for number, each in sorted(case.compared.items()):
-            if self.docs[number] == case.document.doc or number in case.yields:
+        """Return the family and all related documents, the best one first."""
+        pairs, others = [], [each for each in case.compared.values() if self.docs[each.number] != case.document.doc]
+        others.sort(key=lambda each: each.rank)
+        has_all = covering(others, known.views)
+        for each in sorted(others, key=lambda each: each is not has_all):
+            number = each.number
+            if number in case.yields:
                 continue
             view = known.views[number]
             family = founder_of(view.decision) if view.decision is not None else number
             relation = "near_duplicate" if each.is_copy else "overlap"
             pairs.append(Pair(number, family, relation, True, family != founder, KeyMatch(1, 1)))
-        return Decision(founder, tuple(pairs[:64]))
+        return Decision(founder, tuple(pairs[:64]), is_redundant=has_all is not None)
 
     def shortened(self, case: Case, founder: bytes) -> bytes:
         """Return no shorter record."""

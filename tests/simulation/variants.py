@@ -16,7 +16,7 @@ from nearstream.streams.store.part import Part
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
 from nearstream.streams.store.store import Call, Store
 from tests.simulation.adversary import Plan
-from tests.simulation.texts import World, named, text_of
+from tests.simulation.texts import Oracle, World, named, text_of
 
 Noting = Sequence[tuple[Case, tuple[int, ...]]]
 
@@ -205,6 +205,13 @@ class AnySlotConfirms(Lane):
         super().__init__(other, judge, patience, pause)
 
 
+class OrderChanges(Oracle):
+    """Whoever was decided before comes before."""
+
+    def comes_before(self, one: int, other: int) -> bool:
+        return True
+
+
 class NotesAreNotCounted(Part):
     """A decision is taken whatever was noted."""
 
@@ -291,6 +298,8 @@ VARIANTS: dict[str, Variant] = {
     "decided ones do not enter": Variant(Plan(lane=DecidedOnesDoNotEnter, tails=1, confirms=True), 1, 226),
     "counted ones are forgotten": Variant(Plan(lane=CountedOnesAreForgotten, tails=1), 1, 307, "counts"),
     "covers nothing": Variant(Plan(part=CoversNothing, tails=1, confirms=True), 1_000),
+    "the order changes": Variant(Plan(judge=OrderChanges, flushes=1), 1_000, law="one is kept"),
+    "the order changes, and no other law notices": Variant(Plan(judge=OrderChanges), 1_000, law="no circles"),
     "nobody waits for a replica": Variant(Plan(tails=1), 100),
     "any slot confirms": Variant(Plan(lane=AnySlotConfirms, tails=1, confirms=True), 1, 500_404),
 }

@@ -65,7 +65,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         id: The document's id.
         digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme
             counts signs, they are a digest of both the normal form and the signs.
-        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8.
+        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8, with one space between its words.
         observed_at_ms: Milliseconds since 1970, up to the year 8659.
         n_bytes: Bytes of the normal form in UTF-8.
         characters: Code points of the normal form.
@@ -127,6 +127,11 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         """
         partition, offset = (self.origin.partition, self.origin.offset) if self.origin else (-1, 0)
         return self.observed_at_ms, self.id, partition, offset, self.version
+
+    @property
+    def sent_at_ms(self) -> int:
+        """The timestamp of the record of the document, in milliseconds since 1970. 0: it is not known."""
+        return self.origin.sent_at_ms if self.origin else 0
 
     @property
     def document_key(self) -> str:

@@ -66,11 +66,12 @@ def message_of(arrival: Arrival, arriving: Arriving | None, number: int) -> Put 
     if arriving is None and arrival.labelling is not None:
         return Label(number, document, pack_label(arrival.labelling), arrival.labelling.given_ms)
     if arriving is None:
-        return Removal(number, document, *_place(arrival.removal), sent_ms=_sent_ms(arrival.removal))
+        sent_ms = arrival.removal.sent_at_ms if arrival.removal else 0
+        return Removal(number, document, *_place(arrival.removal), sent_ms=sent_ms)
     signature = arriving.signature
     order = Order(signature.observed_at_ms, *_place(signature.origin), bytes.fromhex(signature.version))
-    anchors, sent_ms = len(arriving.keys.anchors), _sent_ms(signature.origin)
-    return Put(number, document, order, anchors, arriving.record, sent_ms=sent_ms)
+    anchors = len(arriving.keys.anchors)
+    return Put(number, document, order, anchors, arriving.record, sent_ms=signature.sent_at_ms)
 
 
 def case_of(arriving: Arriving, answer: Registered) -> Case:
@@ -81,10 +82,6 @@ def case_of(arriving: Arriving, answer: Registered) -> Case:
 
 def _place(origin: Origin | None) -> tuple[int, int]:
     return (origin.partition, origin.offset) if origin else (-1, 0)
-
-
-def _sent_ms(origin: Origin | None) -> int:
-    return origin.sent_at_ms if origin else 0
 
 
 def document_hash(document_key: str) -> bytes:

@@ -1,11 +1,11 @@
 """Which of the earlier documents counts: for the family of a document, and for its verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import MAIL_SOURCE
+from nearstream.schemas.documents.document import MAIL_SOURCE, SURROUNDINGS_LABEL
 from nearstream.schemas.documents.evidence import SharedKeys, family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
@@ -15,14 +15,14 @@ from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.relations.describe import Related
-from nearstream.streams.relations.novelty import Novelty, Source, not_redundant, novelty
+from nearstream.streams.relations.novelty import Novelty, Source, novelty
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule, decide
 from nearstream.streams.relations.verdict import (
-    SURROUNDINGS_DIFFER,
     Verdict,
     first_rule,
     is_copy,
     rule_of_surroundings,
+    surroundings_differ,
 )
 from nearstream.streams.store.record import Comparable, signature_of
 
@@ -35,6 +35,7 @@ class Candidate(NamedTuple):
     match: KeyMatch  # the keys that both share
     anchor_count: int  # number of anchor keys that the earlier document has
     represents: bool = True  # it represents its family: a copy of it joins this family
+    comes_before: bool = True  # it comes before the arriving one in an order that never changes
 
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
@@ -42,6 +43,7 @@ _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearrang
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
 COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
+WORDS_MIN = 20  # pages of fewer words may differ in title and picture alone
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
 
 
@@ -103,13 +105,33 @@ class Compared:
         return self.estimate.is_equal
 
     @property
-    def rank(self) -> tuple[bool, int, float, tuple[int, str, str]]:
+    def comes_before(self) -> bool:
+        """Whether the earlier document comes before the arriving one in an order that never changes."""
+        return self.candidate.comes_before
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the earlier document has all of the arriving one, whose words were read in full.
+
+        A mail has a Subject and attachments beside its text, and what is masked may be nowhere else. A page of few
+        words may be a title or a picture.
+        """
+        own = self.newcomer.signature
+        if not self.is_exact or self.earlier.raw_digest != own.raw_digest or surroundings_differ(own, self.earlier):
+            return False
+        is_whole = not (own.degraded or self.earlier.degraded or is_mail(own) or self.newcomer.scheme.text.masks)
+        size = own.characters // 2 if own.spaceless else own.words
+        return is_whole and (size >= WORDS_MIN or SURROUNDINGS_LABEL in own.labels)
+
+    @property
+    def rank(self) -> tuple[bool, int, bool, float, tuple[int, str, str]]:
         """The sort key of counterparts, the best first."""
         earlier = self.candidate.earlier
         place = _BY_LINEAGE if self.rule is SAME_LINEAGE else _RANKS[self.rule.relation]
         return (
             self.is_common_text,
             place,
+            not self.comes_before,
             -self.estimate.mean_resemblance,  # that of the sketches says nothing of repetition
             (earlier.observed_at_ms, earlier.id, earlier.version),
         )
@@ -184,8 +206,4 @@ def novelty_of(newcomer: Signature, compared: Sequence[Compared], sources: Seque
         sources: What `covers_of` returns for these, in their order. None: it is called here.
     """
     found = novelty(newcomer, covers_of(newcomer, compared) if sources is None else sources)
-    is_uncertain = any(
-        each.newcomer.scheme.text.masks or SURROUNDINGS_DIFFER in each.pair.verdict.low_confidence
-        for each in compared[:1]
-    )
-    return not_redundant(found) if is_uncertain or is_mail(newcomer) else found
+    return replace(found, redundant=any(each.has_all for each in compared[:1]))

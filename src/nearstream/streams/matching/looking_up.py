@@ -162,7 +162,7 @@ def find(asked: Arriving, near: Neighbours) -> Found:
     own = asked.signature.collection
     compared = compare_with(asked, [each for each in near.candidates if each.earlier.collection == own])
     related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
-    related.sort(key=lambda each: each.rank)
+    related.sort(key=lambda each: (not each.has_all, each.rank))
     new = novelty_of(asked.signature, related[:_COVERING])
     holds = tuple(each for each in compared if not each.is_copy and share_of(each) >= asked.thresholds.containment_min)
     return Found(asked, related[0] if related else None, new, joined(related), holds, tuple(related), near.families)

@@ -11,7 +11,7 @@ from nearstream.schemas.documents.evidence import DocumentState, ReferenceMatch,
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
-from nearstream.streams.matching.counterpart import Compared, covers_of, degraded, is_mail, novelty_of
+from nearstream.streams.matching.counterpart import Compared, covers_of, degraded, novelty_of
 from nearstream.streams.matching.family import Family, own_family_id, own_sites
 from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.protocol.case import Case
@@ -70,7 +70,7 @@ class Teller:
                 await pause()
         kind = decision.pairs[0].relation if decision.pairs else "unique"
         best = compared.get(decision.pairs[0].number) if decision.pairs else None
-        said = self._of_best(own, best, decision)
+        said = self._of_best(own, best if best is not None and best.comes_before else None, decision)
         # A later delivery knows these again, and not the others.
         named = {each.number: each for each in (best, *map(compared.get, sent)) if each is not None}
         if named or kind == "unique":
@@ -78,16 +78,16 @@ class Teller:
             for each in others:
                 sources += covers_of(own, [each])
                 await pause()
-            said |= fields_of_novelty(novelty_of(own, others, sources))
+            said = fields_of_novelty(novelty_of(own, others, sources)) | said
             await pause()
-        verdict = verdict_of(own, kind, family, said | {"events": len(sent), "references": references})
-        return Matched(verdict, tuple(events), case.registered)
+        said |= {"redundant": decision.is_redundant, "events": len(sent), "references": references}
+        return Matched(verdict_of(own, kind, family, said), tuple(events), case.registered)
 
     @staticmethod
     def _of_best(own: Signature, best: Compared | None, decision: Decision) -> dict[str, Any]:
-        """Return what a verdict says of the best relation. The other document may be gone."""
+        """Return what a verdict says of the best relation. The other document may be gone, or come later."""
         if best is None:
-            return {"degraded": degraded(own, own, (decision.full_buckets, decision.cut))}
+            return {"added": UNSET, "degraded": degraded(own, own, (decision.full_buckets, decision.cut))}
         pair = best.pair
         return {
             "of": document_ref(best.earlier),
@@ -133,7 +133,6 @@ class Teller:
         said = {
             "of": document_ref(same),
             "events": 0,
-            "redundant": not (differs or self._scheme.text.masks or is_mail(own)),
             "references": references,
             "low_confidence": (SURROUNDINGS_DIFFER,) if differs else (),
             "degraded": (),
@@ -168,7 +167,6 @@ def fields_of_novelty(found: Novelty) -> dict[str, Any]:
         "novel_spans": found.novel_spans,
         "sources": found.sources,
         "common": found.common,
-        "redundant": found.redundant,
     }
 
 

@@ -61,7 +61,8 @@ static enum Outcome run(Call *call)
     if (job->size > call->max_bytes)
         return TOO_LARGE;
     measure(job, count_of(job->data, job->size, SPACE));
-    if (!grow(&call->scratch, lay_out(job, &call->result, NULL) * sizeof(u64)))
+    size_t room = lay_out(job, &call->result, NULL) * sizeof(u64), raw_size = (size_t)(f->end - f->data);
+    if (!grow(&call->scratch, room + raw_size))
         return NO_MEMORY;
     lay_out(job, &call->result, (u64 *)call->scratch.start);
     if (call->only_shingles) {
@@ -69,7 +70,8 @@ static enum Outcome run(Call *call)
         return FOLDED;
     }
     sign_form(job, &call->result);
-    write_digests(job, f->data, (size_t)(f->end - f->data), &call->result);
+    u8 *raw = call->scratch.start + room;
+    write_digests(job, raw, without_layout(f->data, raw_size, raw), &call->result);
     return FOLDED;
 }
 

@@ -45,7 +45,7 @@ class Novelty:
     novel_spans: tuple[Place, ...]
     sources: tuple[SourceRef, ...]
     common: int
-    redundant: bool
+    redundant: bool = False
 
 
 def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
@@ -55,7 +55,7 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
     """
     if not sources:
         whole = _amount(arriving, [], 0)
-        return Novelty(None, _unasked(whole), ((0, arriving.characters),), (), 0, redundant=False)
+        return Novelty(None, _unasked(whole), ((0, arriving.characters),), (), 0)
     known = union(span for source in sources for span in source.cover.spans)
     own = union(span for source in sources if not source.is_common for span in source.cover.spans)
     best = sources[0].cover
@@ -66,13 +66,7 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
         _gaps(arriving, known),
         _fewest(arriving, sources),
         _in_characters(arriving, _bytes(known) - _bytes(own)),
-        redundant=sources[0].earlier.digest == arriving.digest,
     )
-
-
-def not_redundant(found: Novelty) -> Novelty:
-    """Return a novelty that is not redundant, for a document with more than its normal form."""
-    return replace(found, redundant=False)
 
 
 def _bytes(spans: Spans) -> float:

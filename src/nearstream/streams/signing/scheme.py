@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
@@ -142,7 +142,8 @@ class Scheme:
         """
         stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
         sketch, ld = native.kept_parts(signature.sketch, signature.ld, stored, KEPT_SYMBOL_BITS[stored])
-        return replace_fields(signature, raw_digest=signature.digest, sketch=sketch, ld=ld, anchors=b"")
+        raw_digest = signature.raw_digest[:VERSION_BYTES]
+        return replace_fields(signature, raw_digest=raw_digest, sketch=sketch, ld=ld, anchors=b"")
 
     def check(self, signature: Signature) -> None:
         """Check the byte fields of a signature that another process made.

@@ -118,7 +118,7 @@ class Signer:
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:
-            raw_digest = self._key.digest(text.encode("utf-8", "surrogatepass"))
+            raw_digest = self._key.digest(" ".join(text.split()).encode("utf-8", "surrogatepass"))
         return digest, raw_digest, content
 
     def _signature(

@@ -132,6 +132,11 @@ class Recorded(NamedTuple):
         return self.observed_at_ms, self.id, self.identity.partition, self.identity.offset, self.version
 
     @property
+    def sent_at_ms(self) -> int:
+        """The timestamp of the record of the document, 0 if it is not known."""
+        return 0 if self.identity.sent_after_ms is None else self.observed_at_ms + self.identity.sent_after_ms
+
+    @property
     def labels(self) -> Labels:
         """The labels of the producer."""
         return self.identity.labels or {}
@@ -148,7 +153,6 @@ class Recorded(NamedTuple):
         text = native.unpack_text(self.packed, self.text_at)
         digest = self.version_bytes + text[0]
         partition, offset = identity.partition, identity.offset
-        sent_at_ms = 0 if identity.sent_after_ms is None else self.observed_at_ms + identity.sent_after_ms
         return Signature(
             self.scheme,
             self.collection,
@@ -162,7 +166,7 @@ class Recorded(NamedTuple):
             lineage if identity.flags & _URL_IS_LINEAGE else identity.url,
             identity.source,
             identity.labels or {},
-            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset, sent_at_ms),
+            None if partition < 0 else Origin(identity.topic or DOCUMENTS.name, partition, offset, self.sent_at_ms),
             identity.degraded or (),
         )
 

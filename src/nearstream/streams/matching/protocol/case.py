@@ -27,6 +27,14 @@ class Compared(Protocol):
         """Whether both texts are equal or near-duplicates."""
 
     @property
+    def comes_before(self) -> bool:
+        """Whether it comes before the arriving document in an order that no loss and no repetition changes."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the earlier text has all of the arriving document."""
+
+    @property
     def rank(self) -> Any:  # noqa: ANN401 - any sort key
         """The sort key of counterparts, the best first."""
 

@@ -1,9 +1,9 @@
 """Which family a document joins, and which undecided copies stand in the way of that."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from nearstream.streams.matching.protocol.case import Case, Compared
-from nearstream.streams.matching.protocol.decision import founder_of
+from nearstream.streams.matching.protocol.decision import founder_of, is_redundant
 from nearstream.streams.store.messages import FamilyView, View
 
 Choice = tuple[int, tuple[int, ...]]
@@ -57,6 +57,20 @@ def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families
     was_alive = each.number in case.undecided or each.number in case.superseded
     is_alive = not view.is_dead or representative > 0 or was_alive
     return (is_alive or is_former) and (each.is_exact or is_former or representative in (0, each.number))
+
+
+def covering(related: Iterable[Compared], views: Mapping[int, View]) -> Compared | None:
+    """Return the first of the related documents in whose place a document may be dropped, or None.
+
+    It has all of the document, lives, and is not redundant itself. It comes before the document in an order that never
+    changes, so whatever is decided anew after a loss, the first document of a text is never redundant.
+    """
+    return next((each for each in related if each.comes_before and each.has_all and _is_kept(each.number, views)), None)
+
+
+def _is_kept(number: int, views: Mapping[int, View]) -> bool:
+    view = views.get(number)
+    return view is not None and not view.is_dead and view.decision is not None and not is_redundant(view.decision)
 
 
 def is_undecided(number: int, views: Mapping[int, View]) -> bool:

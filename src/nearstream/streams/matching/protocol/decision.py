@@ -8,7 +8,7 @@ from nearstream.streams.store.registration import NUMBER_BYTES
 
 PAIRS_CAP = 64  # related documents that are stored with a decision
 _PAIR = Struct(f">BB{NUMBER_BYTES}s{NUMBER_BYTES}sBHB")
-_FULL_BUCKETS, _CANDIDATES_CUT = 1, 2
+_FULL_BUCKETS, _CANDIDATES_CUT, _REDUNDANT = 1, 2, 4
 _BY_DIGEST, _BY_LINEAGE, _IN_FULL_BUCKET, _SHARES_RARE = 1, 2, 4, 8
 _NEVER, _ONCE, _ALWAYS = 0, 1, 2
 
@@ -47,6 +47,7 @@ class Decision(NamedTuple):
     pairs: tuple[Pair, ...] = ()  # related documents, the best one first
     full_buckets: bool = False  # some of its buckets were full
     cut: bool = False  # candidates were left out
+    is_redundant: bool = False  # the document of the first pair has all of it
 
     @property
     def links(self) -> tuple[Pair, ...]:
@@ -59,12 +60,17 @@ def founder_of(packed: bytes) -> int:
     return int.from_bytes(packed[:NUMBER_BYTES], "big")
 
 
+def is_redundant(packed: bytes) -> bool:
+    """Return whether a packed decision says that another document has all of the state."""
+    return bool(packed[NUMBER_BYTES] & _REDUNDANT)
+
+
 def pack_decision(decision: Decision) -> bytes:
     """Return a decision in bytes.
 
     It begins with the founder, which a store reads. Flags follow, then 16 bytes for each pair.
     """
-    flags = _FULL_BUCKETS * decision.full_buckets | _CANDIDATES_CUT * decision.cut
+    flags = _FULL_BUCKETS * decision.full_buckets | _CANDIDATES_CUT * decision.cut | _REDUNDANT * decision.is_redundant
     head = decision.founder.to_bytes(NUMBER_BYTES, "big") + bytes((flags,))
     return b"".join((head, *map(_pack_pair, decision.pairs)))
 
@@ -73,7 +79,8 @@ def unpack_decision(packed: bytes) -> Decision:
     """Return the decision that was packed."""
     flags = packed[NUMBER_BYTES]
     pairs = tuple(map(_unpack_pair, _PAIR.iter_unpack(packed[NUMBER_BYTES + 1 :])))
-    return Decision(founder_of(packed), pairs, bool(flags & _FULL_BUCKETS), bool(flags & _CANDIDATES_CUT))
+    known = [bool(flags & each) for each in (_FULL_BUCKETS, _CANDIDATES_CUT, _REDUNDANT)]
+    return Decision(founder_of(packed), pairs, *known)
 
 
 def _pack_pair(pair: Pair) -> bytes:

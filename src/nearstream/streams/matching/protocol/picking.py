@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping
 
-from nearstream.streams.matching.protocol.decision import founder_of
+from nearstream.streams.matching.protocol.decision import founder_of, is_redundant
 from nearstream.streams.matching.protocol.tally import Shared, is_telling
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import FamilyView, View
@@ -10,6 +10,7 @@ from nearstream.streams.store.messages import FamilyView, View
 ENOUGH = 2  # least weight for each anchor of the document with fewer of them, such as one rare anchor in 50
 BEST = 5  # candidates that are compared even if they share less than that
 FAMILY_CANDIDATES = 2  # candidates of one family, the representative among them
+_KEPT = 0  # no family has this number
 
 
 def pick(
@@ -48,12 +49,16 @@ def _is_of_the_few(
     room: dict[int, int],
     found: Container[int],
 ) -> bool:
-    """Return whether a state represents its family, or is one of the best of the others.
+    """Return whether a state represents its family, is one of the best of the others, or the first to have all of it.
 
-    States of one lineage are not limited, nor are undecided ones. `room` counts by family how many may follow.
+    States of one lineage are not limited, nor are undecided ones. `room` counts by family how many may follow, and
+    under `_KEPT` how many with an equal digest that are not redundant.
     """
     decision = views[number].decision
     if one.by_lineage or decision is None:
+        return True
+    if one.by_digest and not is_redundant(decision) and room.setdefault(_KEPT, 1):
+        room[_KEPT] = 0
         return True
     founder = founder_of(decision)
     representative = representative_of(founder, families)

@@ -94,6 +94,19 @@ static DigestState start_digest(const Context *c, const u8 *data, size_t size)
     return d;
 }
 
+/* Copies a text with one space between its words, and returns its new size. */
+static size_t without_layout(const u8 *text, size_t size, u8 *out)
+{
+    size_t end = 0, was_space = 1;
+    for (size_t i = 0; i < size; i++) {
+        size_t is_space = text[i] <= ' ';
+        out[end] = is_space ? ' ' : text[i];
+        end += !(is_space & was_space);
+        was_space = is_space;
+    }
+    return end - (end && was_space);
+}
+
 static void write_digests(const Job *job, const u8 *text, size_t size, Result *result)
 {
     DigestState normal = start_digest(job->context, job->data, job->size), raw = start_digest(job->context, text, size);
