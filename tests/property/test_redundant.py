@@ -105,4 +105,4 @@ async def test_text_that_is_nowhere_else_is_never_redundant(seed: int) -> None:
         assert said is not None
         if said.redundant is True:
             assert said.of is not None
-            assert content(sent[said.of.id]) == content(sent[said.id])
+            assert sent[said.of.id].split() == sent[said.id].split()

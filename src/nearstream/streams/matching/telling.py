@@ -133,6 +133,7 @@ class Teller:
         said = {
             "of": document_ref(same),
             "events": 0,
+            "redundant": False,  # the state is what it was told to be
             "references": references,
             "low_confidence": (SURROUNDINGS_DIFFER,) if differs else (),
             "degraded": (),

@@ -22,6 +22,7 @@ _LEAST_GAIN = 0.01  # of the text: a source that adds less is not worth a name
 # of common words reaches eight is not known for some.
 _END = 1.3
 _RUNS = 0.01
+_UNSEEN = 2.3  # times the rate: nine of ten stretches without a symbol are shorter, and a change there leaves no trace
 _UNASKED = 0.12  # of what no named document has, nine texts in ten have at most this share in documents not asked
 
 Spans = Sequence[tuple[float, float]]
@@ -54,15 +55,17 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
     The first one is that which its verdict names. The order of the others does not matter. Without any, it is all new.
     """
     if not sources:
-        whole = _amount(arriving, [], 0)
+        whole = _amount(arriving, [], 0, 0)
         return Novelty(None, _unasked(whole), ((0, arriving.characters),), (), 0)
     known = union(span for source in sources for span in source.cover.spans)
     own = union(span for source in sources if not source.is_common for span in source.cover.spans)
     best = sources[0].cover
     rate = max(source.cover.rate for source in sources)
+    is_equal = any(source.earlier.digest == arriving.digest for source in sources)
+    unseen = 0 if is_equal else max(_LEAST_SPAN, round(_UNSEEN * rate))
     return Novelty(
-        _amount(arriving, union(best.spans), best.rate),
-        _unasked(_amount(arriving, known, rate)),
+        _amount(arriving, union(best.spans), best.rate, unseen),
+        _unasked(_amount(arriving, known, rate, unseen)),
         _gaps(arriving, known),
         _fewest(arriving, sources),
         _in_characters(arriving, _bytes(known) - _bytes(own)),
@@ -78,12 +81,12 @@ def _in_characters(text: Signature, n_bytes: float) -> int:
     return round(n_bytes * text.characters / text.n_bytes)
 
 
-def _amount(text: Signature, known: Spans, rate: int) -> Amount:
-    """Return the characters outside of known spans, with their 90 % band."""
+def _amount(text: Signature, known: Spans, rate: int, unseen: int) -> Amount:
+    """Return the characters outside of known spans, with their 90 % band. It reaches to `unseen` at least."""
     value = text.characters - _in_characters(text, _bytes(known))
     inner = [end for span in known for end in span if 0 < end < text.n_bytes]
     half = round(_END * rate * sqrt(len(inner)) + (_RUNS * text.characters if inner else 0))
-    return Amount(value, max(0, value - half), min(text.characters, value + half))
+    return Amount(value, max(0, value - half), min(text.characters, max(value + half, unseen)))
 
 
 def _unasked(novel: Amount) -> Amount:

@@ -274,7 +274,7 @@ async def test_an_unchanged_document_has_a_verdict_and_no_event_but_another_of_i
     await one.match(same)
     matched = await one.match(replace_fields(same, observed_at_ms=same.observed_at_ms + 1))
     assert matched.verdict is not None
-    assert (matched.verdict.verdict, matched.events, matched.verdict.redundant) == ("unchanged", (), True)
+    assert (matched.verdict.verdict, matched.events, matched.verdict.redundant) == ("unchanged", (), False)
     assert matched.verdict.of is not None
     assert matched.verdict.of.observed_at == NOON
     (event,) = await told([sign("a", TEXT, lineage="x"), sign("b", TEXT, 1, lineage="x")])
