@@ -156,6 +156,32 @@ def founderless_families(verdicts: Iterable[bytes], expected: Expected) -> int:
     return sum(1 not in found for name, found in ordinals.items() if name not in left)
 
 
+def lost_texts(verdicts: Iterable[bytes], expected: Expected) -> int:
+    """I12: Count texts that a consumer loses who drops all that was ever called redundant.
+
+    Texts of which a document has no verdict are left out, because that document was removed before.
+    """
+    told = defaultdict[Place, set[bool]](set)
+    for verdict in map(decode_verdict, verdicts):
+        told[place_of(verdict)].add(verdict.redundant is True)
+    dropped = defaultdict[bytes, list[bool]](list)
+    for place, signature in expected.signatures.items():
+        dropped[signature.raw_digest].append(True in told.get(place, {False}))
+    return sum(map(all, dropped.values()))
+
+
+def circles(verdicts: Iterable[bytes]) -> int:
+    """I12: Count documents from which `of`, in any of the verdicts ever sent, leads into a circle."""
+    ahead = defaultdict[Place, set[Place]](set)
+    for verdict in map(decode_verdict, verdicts):
+        if verdict.of is not None and verdict.verdict != "unchanged":
+            ahead[place_of(verdict)].add((verdict.of.partition or 0, verdict.of.offset or 0))
+    while ends := [place for place, others in ahead.items() if not others & ahead.keys()]:
+        for place in ends:
+            del ahead[place]
+    return len(ahead)
+
+
 def unconnected(families: Partition, expected: Expected) -> int:
     """I11: Count related pairs of texts that are connected in the single process only, beyond the share allowed.
 

@@ -85,6 +85,10 @@ def saying(found: Read, verdict: DocumentVerdict, *, repeated: bool = False) -> 
     return replace(found, verdicts=[*told[: place + repeated], new, *told[place + 1 :]])
 
 
+def ref_of(state: DocumentVerdict) -> DocumentRef:
+    return DocumentRef(**{name: getattr(state, name) for name in DocumentRef.__struct_fields__})
+
+
 def in_family(verdict: DocumentVerdict, name: str, ordinal: int) -> DocumentVerdict:
     return with_fields(verdict, family=with_fields(verdict.family, id=name, ordinal=ordinal))
 
@@ -115,6 +119,8 @@ BROKEN: list[tuple[str, Callable[[Read], Read]]] = [
     ("split families", lambda found: saying(found, in_family(copy_in(found), "0" * 32, 1))),
     ("mixed families", lambda found: saying(found, in_family(unique_in(found), copy_in(found).family.id, 99))),
     ("doubled ordinals", lambda found: saying(found, in_family(copy_in(found), copy_in(found).family.id, 1))),
+    ("lost texts", lambda found: saying(found, with_fields(unique_in(found), redundant=True), repeated=True)),
+    ("circles", lambda found: saying(found, with_fields(unique_in(found), of=ref_of(unique_in(found))), repeated=True)),
     ("families without founder", lambda found: saying(found, in_family(copy_in(found), "0" * 32, 2))),
     ("unconnected", lambda found: without_events(found, lambda record: "near-duplicates" in record.topic)),
 ]
@@ -151,8 +157,7 @@ def test_a_verdict_that_names_a_removed_document_is_found(good: Case) -> None:
     assert isinstance(retraction, Retraction)
     state = next(each for each in verdicts_of(found) if each.id == retraction.document_id)
     late = found.documents[0]._replace(partition=9, timestamp_ms=found.retractions[0][1].timestamp_ms + 1000)
-    gone = DocumentRef(**{name: getattr(state, name) for name in DocumentRef.__struct_fields__})
-    naming = with_fields(copy_in(found), collection=state.collection, of=gone, partition=9, offset=late.offset)
+    naming = with_fields(copy_in(found), collection=state.collection, of=ref_of(state), partition=9, offset=late.offset)
     assert named_after_removal(saying(replace(found, documents=[*found.documents, late]), naming)) == 1
 
 

@@ -20,9 +20,11 @@ from nearstream.streams.relations.verdict import MANY_SIBLINGS
 from tests.fault.corpus import MARK
 from tests.fault.entry import STALL
 from tests.fault.families import (
+    circles,
     decode_verdict,
     doubled_ordinals,
     founderless_families,
+    lost_texts,
     mixed_families,
     partition,
     place_of,
@@ -57,6 +59,8 @@ def disagreements(read: Read, expected: Expected) -> dict[str, int]:
         "split families": split_families(in_families, expected),
         "mixed families": mixed_families(in_families, expected),
         "doubled ordinals": doubled_ordinals(verdicts),
+        "lost texts": lost_texts((record.value or b"" for _, record in read.verdicts), expected),
+        "circles": circles(record.value or b"" for _, record in read.verdicts),
         "families without founder": founderless_families(verdicts, expected),
         "unconnected": unconnected(in_families, expected),
     }
