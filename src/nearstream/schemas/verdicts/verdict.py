@@ -68,8 +68,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
         verdict: The best relation to an earlier document, `unchanged` if the record repeats the current state, or
             `unique`. The best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged,
             version, overlap, and among equals the larger resemblance, then the earlier document.
-        of: The document of that relation. Null if the verdict is `unique`, or if that document was removed or has
-            expired.
+        of: The document of that relation. Null if the verdict is `unique`, or if that document was removed, has
+            expired, or was sent later.
         family: The family of the document.
         events: How many relation events were sent with this verdict.
         resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
@@ -82,8 +82,9 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
             of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
         sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
         common: Characters that are not novel, but known only from text that many documents have.
-        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts are equal, and none is
-            masked. Never true if any text may be nowhere else. Left out as `novel` is, but not for `unchanged`.
+        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts have equal words of at least
+            20, with their signs and letters, and were read in full, and `of` is not redundant itself. Never true if any
+            text may be nowhere else, nor for `unchanged`, whose state stays what it is.
         references: Of each collection that the document names in `against`, the document that is most like it, if one
             is related, as of the time of sending. Left out if it names none.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,

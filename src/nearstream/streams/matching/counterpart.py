@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import MAIL_SOURCE, SURROUNDINGS_LABEL
+from nearstream.schemas.documents.document import MAIL_SOURCE
 from nearstream.schemas.documents.evidence import SharedKeys, family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
@@ -111,17 +111,17 @@ class Compared:
 
     @property
     def has_all(self) -> bool:
-        """Whether the earlier document has all of the arriving one, whose words were read in full.
+        """Whether the earlier document has all of the arriving one, and both were read in full.
 
-        A mail has a Subject and attachments beside its text, and what is masked may be nowhere else. A page of few
-        words may be a title or a picture.
+        A mail has a Subject and attachments beside its text, and what is masked may be nowhere else.
         """
         own = self.newcomer.signature
         if not self.is_exact or self.earlier.raw_digest != own.raw_digest or surroundings_differ(own, self.earlier):
             return False
-        is_whole = not (own.degraded or self.earlier.degraded or is_mail(own) or self.newcomer.scheme.text.masks)
-        size = own.characters // 2 if own.spaceless else own.words
-        return is_whole and (size >= WORDS_MIN or SURROUNDINGS_LABEL in own.labels)
+        is_small = (own.characters // 2 if own.spaceless else own.words) < WORDS_MIN
+        return not (
+            is_small or own.degraded or self.earlier.degraded or is_mail(own) or self.newcomer.scheme.text.masks
+        )
 
     @property
     def rank(self) -> tuple[bool, int, bool, float, tuple[int, str, str]]:

@@ -34,6 +34,8 @@ from nearstream.streams.store.registration import Registered
 References = tuple[ReferenceMatch, ...] | UnsetType
 """What a document is to the collections that it names. UNSET: it names none."""
 
+_OF_NONE: dict[str, Any] = {"of": None} | dict.fromkeys(("resemblance", "distance", "inner", "added"), UNSET)
+
 
 @dataclass(frozen=True)
 class Matched:
@@ -70,7 +72,7 @@ class Teller:
                 await pause()
         kind = decision.pairs[0].relation if decision.pairs else "unique"
         best = compared.get(decision.pairs[0].number) if decision.pairs else None
-        said = self._of_best(own, best if best is not None and best.comes_before else None, decision)
+        said = self._of_best(own, best, decision)
         # A later delivery knows these again, and not the others.
         named = {each.number: each for each in (best, *map(compared.get, sent)) if each is not None}
         if named or kind == "unique":
@@ -78,16 +80,18 @@ class Teller:
             for each in others:
                 sources += covers_of(own, [each])
                 await pause()
-            said = fields_of_novelty(novelty_of(own, others, sources)) | said
+            said |= fields_of_novelty(novelty_of(own, others, sources))
             await pause()
+        if best is not None and not best.comes_before:
+            said |= _OF_NONE  # else whoever follows `of` might come back
         said |= {"redundant": decision.is_redundant, "events": len(sent), "references": references}
         return Matched(verdict_of(own, kind, family, said), tuple(events), case.registered)
 
     @staticmethod
     def _of_best(own: Signature, best: Compared | None, decision: Decision) -> dict[str, Any]:
-        """Return what a verdict says of the best relation. The other document may be gone, or come later."""
+        """Return what a verdict says of the best relation. The other document may be gone."""
         if best is None:
-            return {"added": UNSET, "degraded": degraded(own, own, (decision.full_buckets, decision.cut))}
+            return {"degraded": degraded(own, own, (decision.full_buckets, decision.cut))}
         pair = best.pair
         return {
             "of": document_ref(best.earlier),

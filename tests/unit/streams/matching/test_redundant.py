@@ -89,11 +89,6 @@ async def test_what_may_be_nowhere_else_is_not_redundant(one: dict[str, Any], ot
         assert not await is_redundant(signed("a", **parts[0]), signed("b", **parts[1]))
 
 
-async def test_pages_of_a_few_words_are_redundant_if_all_that_is_seen_is_equal() -> None:
-    one, other = (signed(name, AFTER, labels={SURROUNDINGS_LABEL: "x"}) for name in "ab")
-    assert await is_redundant(one, other)
-
-
 async def test_what_was_dropped_in_the_place_of_a_removed_document_makes_nothing_redundant() -> None:
     """Else every copy that comes later would be dropped in the place of one that was dropped."""
     copies = [signed(name, f"{BEFORE} {AFTER}") for name in "abcdef"]
