@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from nearstream.streams.matching.protocol.case import Case, Compared
-from nearstream.streams.matching.protocol.decision import founder_of, is_redundant
+from nearstream.streams.matching.protocol.decision import founder_of, is_kept
 from nearstream.streams.store.messages import FamilyView, View
 
 Choice = tuple[int, tuple[int, ...]]
@@ -65,12 +65,8 @@ def covering(related: Iterable[Compared], views: Mapping[int, View]) -> Compared
     It has all of the document, lives, and is not redundant itself. It comes before the document in an order that never
     changes, so whatever is decided anew after a loss, the first document of a text is never redundant.
     """
-    return next((each for each in related if each.comes_before and each.has_all and _is_kept(each.number, views)), None)
-
-
-def _is_kept(number: int, views: Mapping[int, View]) -> bool:
-    view = views.get(number)
-    return view is not None and not view.is_dead and view.decision is not None and not is_redundant(view.decision)
+    kept = (each for each in related if is_kept(views[each.number].decision) and not views[each.number].is_dead)
+    return next((each for each in kept if each.comes_before and each.has_all), None)
 
 
 def is_undecided(number: int, views: Mapping[int, View]) -> bool:

@@ -60,9 +60,9 @@ def founder_of(packed: bytes) -> int:
     return int.from_bytes(packed[:NUMBER_BYTES], "big")
 
 
-def is_redundant(packed: bytes) -> bool:
-    """Return whether a packed decision says that another document has all of the state."""
-    return bool(packed[NUMBER_BYTES] & _REDUNDANT)
+def is_kept(packed: bytes | None) -> bool:
+    """Return whether something was decided about a state, and that no other document has all of it."""
+    return packed is not None and not packed[NUMBER_BYTES] & _REDUNDANT
 
 
 def pack_decision(decision: Decision) -> bytes:

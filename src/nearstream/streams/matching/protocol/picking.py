@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping
 
-from nearstream.streams.matching.protocol.decision import founder_of, is_redundant
+from nearstream.streams.matching.protocol.decision import founder_of, is_kept
 from nearstream.streams.matching.protocol.tally import Shared, is_telling
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import FamilyView, View
@@ -57,7 +57,7 @@ def _is_of_the_few(
     decision = views[number].decision
     if one.by_lineage or decision is None:
         return True
-    if one.by_digest and not is_redundant(decision) and room.setdefault(_KEPT, 1):
+    if one.by_digest and is_kept(decision) and room.setdefault(_KEPT, 1):
         room[_KEPT] = 0
         return True
     founder = founder_of(decision)
