@@ -186,11 +186,11 @@ async def sentences(vocabulary: Sequence[str], random: Random, pairs: int) -> Fi
 
 
 async def copies(texts: Sequence[Text]) -> Figures:
-    """Match copies in capitals with other signs, each after its original."""
+    """Match copies in another layout, each after its original."""
     match, told = Matching.new(), 0
     for text in texts:
         await match.verdict(document(text))
-        said = await match.verdict(document(Text(f"{text.id} copy", f"** {text.text.upper()} **")))
+        said = await match.verdict(document(Text(f"{text.id} copy", "\n ".join(text.text.split()))))
         told += said is not None and said.redundant is True
     return {"copies": len(texts), "redundant": share(told, len(texts))}
 

@@ -101,7 +101,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     common: Annotated[Count, Meta(description="Characters that are known only from text that many documents have.")] = 0
     redundant: Annotated[
         bool,
-        Meta(description="`match` has all of it: both texts are equal, and none is masked. Never true of new text."),
+        Meta(description="`match` has all of it: both texts are equal and were read in full. Never true of new text."),
     ] = False
     match: Annotated[CheckMatch | None, Meta(description="The earlier document that is most like this one.")] = None
     family: Annotated[
