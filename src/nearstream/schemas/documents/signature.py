@@ -130,7 +130,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def sent_at_ms(self) -> int:
-        """The timestamp of the record of the document, in milliseconds since 1970. 0: it is not known."""
+        """Timestamp of the record that held the document, in milliseconds since 1970. 0 if unknown."""
         return self.origin.sent_at_ms if self.origin else 0
 
     @property

@@ -82,9 +82,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
             of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
         sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
         common: Characters that are not novel, but known only from text that many documents have.
-        redundant: Whether `of` alone has all of it, so that it may be dropped: both texts have equal words of at least
-            20, with their signs and letters, and were read in full, and `of` is not redundant itself. Never true if any
-            text may be nowhere else, nor for `unchanged`, whose state stays what it is.
+        redundant: Whether a consumer that keeps `of` may drop this document. Letters and signs of both are equal. Both
+            have 20 words or more and were read in full, and `of` is not redundant. Never true for `unchanged`.
         references: Of each collection that the document names in `against`, the document that is most like it, if one
             is related, as of the time of sending. Left out if it names none.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,

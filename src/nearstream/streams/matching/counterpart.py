@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
     match: KeyMatch  # the keys that both share
     anchor_count: int  # number of anchor keys that the earlier document has
     represents: bool = True  # it represents its family: a copy of it joins this family
-    comes_before: bool = True  # it comes before the arriving one in an order that never changes
+    comes_before: bool = True  # it was sent before the arriving one
 
 
 # The relations of verdicts, the best first. A version of the same lineage comes before a containment.
@@ -106,7 +106,7 @@ class Compared:
 
     @property
     def comes_before(self) -> bool:
-        """Whether the earlier document comes before the arriving one in an order that never changes."""
+        """Whether the earlier document was sent before the arriving one. This never changes."""
         return self.candidate.comes_before
 
     @property

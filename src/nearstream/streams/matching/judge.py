@@ -209,9 +209,10 @@ class Documents:
 
 
 def _place(document: Comparable, number: int) -> tuple[int, int]:
-    """Return the place of a state in the order that no loss, no repetition and no order of arrival changes.
+    """Return the sort key of states by the time at which their documents were sent.
 
-    This is when its record on `documents` was sent, in units of 1,024 ms, within which batches are matched by number.
+    No loss of Redis and no repetition changes this order. Times are in units of 1,024 ms, because documents that were
+    sent at about one time are matched in the order of their numbers.
     """
     return document.sent_at_ms >> 10, number
 

@@ -83,7 +83,7 @@ class Teller:
             said |= fields_of_novelty(novelty_of(own, others, sources))
             await pause()
         if best is not None and not best.comes_before:
-            said |= _OF_NONE  # else whoever follows `of` might come back
+            said |= _OF_NONE  # else a chain of `of` might be a circle
         said |= {"redundant": decision.is_redundant, "events": len(sent), "references": references}
         return Matched(verdict_of(own, kind, family, said), tuple(events), case.registered)
 
@@ -137,7 +137,7 @@ class Teller:
         said = {
             "of": document_ref(same),
             "events": 0,
-            "redundant": False,  # the state is what it was told to be
+            "redundant": False,  # a consumer may keep the last verdict of a document only
             "references": references,
             "low_confidence": (SURROUNDINGS_DIFFER,) if differs else (),
             "degraded": (),

@@ -28,7 +28,7 @@ class Compared(Protocol):
 
     @property
     def comes_before(self) -> bool:
-        """Whether it comes before the arriving document in an order that no loss and no repetition changes."""
+        """Whether the earlier document was sent before the arriving one. This never changes."""
 
     @property
     def has_all(self) -> bool:

@@ -60,10 +60,10 @@ def _is_eligible(case: Case, each: Compared, views: Mapping[int, View], families
 
 
 def covering(related: Iterable[Compared], views: Mapping[int, View]) -> Compared | None:
-    """Return the first of the related documents in whose place a document may be dropped, or None.
+    """Return the first related document that makes another one redundant, or None.
 
-    It has all of the document, lives, and is not redundant itself. It comes before the document in an order that never
-    changes, so whatever is decided anew after a loss, the first document of a text is never redundant.
+    The related document is alive, has the whole text and is not redundant. Because it was sent first, the first
+    document of a text is never redundant, also if decisions are lost and taken again.
     """
     kept = (each for each in related if is_kept(views[each.number].decision) and not views[each.number].is_dead)
     return next((each for each in kept if each.comes_before and each.has_all), None)

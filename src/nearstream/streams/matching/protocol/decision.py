@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     pairs: tuple[Pair, ...] = ()  # related documents, the best one first
     full_buckets: bool = False  # some of its buckets were full
     cut: bool = False  # candidates were left out
-    is_redundant: bool = False  # the document of the first pair has all of it
+    is_redundant: bool = False  # the document of the first pair has the whole text
 
     @property
     def links(self) -> tuple[Pair, ...]:
@@ -61,7 +61,7 @@ def founder_of(packed: bytes) -> int:
 
 
 def is_kept(packed: bytes | None) -> bool:
-    """Return whether something was decided about a state, and that no other document has all of it."""
+    """Return whether a document was decided, and is not redundant."""
     return packed is not None and not packed[NUMBER_BYTES] & _REDUNDANT
 
 

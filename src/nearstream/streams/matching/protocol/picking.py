@@ -10,7 +10,7 @@ from nearstream.streams.store.messages import FamilyView, View
 ENOUGH = 2  # least weight for each anchor of the document with fewer of them, such as one rare anchor in 50
 BEST = 5  # candidates that are compared even if they share less than that
 FAMILY_CANDIDATES = 2  # candidates of one family, the representative among them
-_KEPT = 0  # no family has this number
+_KEPT = 0  # the place in `room` of the state that is not redundant, because no family has this number
 
 
 def pick(
@@ -49,10 +49,10 @@ def _is_of_the_few(
     room: dict[int, int],
     found: Container[int],
 ) -> bool:
-    """Return whether a state represents its family, is one of the best of the others, or the first to have all of it.
+    """Return whether a state represents its family, or is one of the best of the others.
 
-    States of one lineage are not limited, nor are undecided ones. `room` counts by family how many may follow, and
-    under `_KEPT` how many with an equal digest that are not redundant.
+    States of one lineage are not limited, nor are undecided ones. One state with an equal digest that is not redundant
+    is added. `room` counts by family how many may follow.
     """
     decision = views[number].decision
     if one.by_lineage or decision is None:
