@@ -82,7 +82,7 @@ def _in_characters(text: Signature, n_bytes: float) -> int:
 
 
 def _amount(text: Signature, known: Spans, rate: int, unseen: int) -> Amount:
-    """Return the characters outside of known spans, with a 90 % band up to `unseen` or more."""
+    """Return the characters outside of known spans, with a band of at least `unseen`."""
     value = text.characters - _in_characters(text, _bytes(known))
     inner = [end for span in known for end in span if 0 < end < text.n_bytes]
     half = round(_END * rate * sqrt(len(inner)) + (_RUNS * text.characters if inner else 0))
