@@ -82,8 +82,8 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
             of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
         sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
         common: Characters that are not novel, but known only from text that many documents have.
-        redundant: Whether a consumer that keeps `of` may drop this document. Words, case and punctuation are equal. Both
-            have 20 words or more and were read in full, and `of` is not redundant. Never true for `unchanged`.
+        redundant: Whether a consumer that keeps `of` may drop this document. Words, case and punctuation are equal,
+            both have 20 words or more and were read in full, and `of` is not redundant. Never true for `unchanged`.
         references: Of each collection that the document names in `against`, the document that is most like it, if one
             is related, as of the time of sending. Left out if it names none.
         low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
