@@ -60,7 +60,7 @@ _OPERATIONS = {
     # Of signatures `match` sends removals only.
     "match": ((topics.SIGNATURES,), (topics.SIGNATURES, *topics.EVENT_TOPICS, topics.LABELS_CHANGED)),
     "decide": ((topics.VERDICTS,), (topics.DECISIONS,)),
-    "alert": ((topics.VERDICTS, topics.DEAD_LETTERS, topics.SILENCES), (topics.ALERTS,)),
+    "alert": ((topics.VERDICTS, topics.DEAD_LETTERS, topics.SILENCES, topics.ALERTS), (topics.ALERTS,)),
 }
 
 _TEXT: Json = {"type": "string"}

@@ -146,7 +146,7 @@ def test_each_role_has_its_group_its_topics_and_its_lag_and_no_secret_is_shown()
     assert {name: role.group for name, role in roles.items()} == dict.fromkeys(roles, "g") | {"alert": "g.alert"}
     (documents,) = roles["sign"].reads
     assert (documents.topic, documents.records, documents.seconds) == ("x.nearstream.documents.v1", 13, 4.5)
-    assert [each.records for each in roles["alert"].reads] == [None, None, None]  # verdicts, dead letters, silences
+    assert [each.records for each in roles["alert"].reads] == [None] * 4  # verdicts, dead letters, silences, its alerts
     assert "x.nearstream.alerts.v1" in roles["alert"].writes
     assert SECRET not in str(shown)
     assert {each.variable for each in shown.settings} >= {"NEARSTREAM_HASH_KEY", "NEARSTREAM_REDIS"}
