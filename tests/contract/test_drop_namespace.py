@@ -25,7 +25,7 @@ async def test_only_a_former_namespace_is_deleted_and_only_once_that_is_agreed(
     environment = os.environ | {"NEARSTREAM_REDIS": url, "NEARSTREAM_NAMESPACE": ours}
 
     async def run(*words: str, given: bytes = b"") -> tuple[int, str]:
-        command = [sys.executable, "-m", "nearstream", "index", "drop-namespace", *words]
+        command = [sys.executable, "-m", "nearstream", "namespace", "drop", *words]
         done = await asyncio.to_thread(finished, command, environment, given)
         return done.returncode, (done.stdout + done.stderr).decode()
 

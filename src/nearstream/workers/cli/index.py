@@ -1,4 +1,4 @@
-"""Manage the schemes of the index, rebuild a lost index, and build the index of another scheme."""
+"""Manage the schemes and namespaces of the index, rebuild a lost index, and build the index of another scheme."""
 
 import argparse
 import asyncio
@@ -41,14 +41,20 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     example = "nearstream index drop fine-1-u14-k0d3e89c8-0e5dc9ce"
     drop = add(actions, "drop", summary, drop_index, example=example, no=no)
     drop.add_argument("scheme", metavar="SCHEME", help="name of the scheme")
+    for command in (listing, build, switch, drop):
+        add_timeout(command, 10.0)
+
+
+def add_namespace(parser: argparse.ArgumentParser) -> None:
+    """Declare the action of `nearstream namespace`."""
+    actions = parser.add_subparsers(required=True, metavar="action")
     summary, no = "delete all keys of a former namespace", "it is in use, has no keys, or the answer was no"
-    example = "nearstream index drop-namespace nearstream-1"
-    former = add(actions, "drop-namespace", summary, drop_former_namespace, example=example, no=no)
+    example = "nearstream namespace drop nearstream-1"
+    former = add(actions, "drop", summary, drop_former_namespace, example=example, no=no)
     former.add_argument("namespace", type=_namespace, metavar="NAME", help="its NEARSTREAM_NAMESPACE")
     former.add_argument("--yes", action="store_true", help="do not ask")
     add_quiet(former)
-    for command in (listing, build, switch, drop, former):
-        add_timeout(command, 10.0)
+    add_timeout(former, 10.0)
 
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
