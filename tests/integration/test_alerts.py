@@ -38,7 +38,6 @@ WEBHOOK = """
 name = "operators"
 form = "alertmanager"
 url = "http://{address}/"
-may_be_private = true
 """
 WORDS = TEXTS[0].split()[:150]
 

@@ -16,7 +16,6 @@ from nearstream.streams.alerting.counting import Rule
 from nearstream.workers.config.settings import SettingsError
 
 TARGETS = 16
-_SECRET_MIN_BYTES = 16
 
 Form = Literal["alertmanager", "slack"]
 VARIABLE = "NEARSTREAM_ALERTS"
@@ -40,8 +39,6 @@ class WebhookTarget:
     name: str  # its name in the log and in metrics
     url: str = field(repr=False)  # its address, which may hold a secret and is never logged
     form: Form  # how an alert is written: as Alertmanager's webhook writes it, or as a text for Slack
-    secret: bytes = field(default=b"", repr=False)  # Key of the signature. Empty: requests are not signed.
-    may_be_private: bool = False  # whether the address may be private, on loopback or link-local, and without TLS
 
 
 @dataclass(frozen=True)
@@ -120,15 +117,13 @@ class _TargetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     form: Form
     url: str = ""
     url_path: str = ""
-    secret_path: str = ""
-    may_be_private: bool = False
 
 
 def parse_targets(tables: object) -> tuple[WebhookTarget, ...]:
     """Return the targets of the tables `[[webhook]]`.
 
     Raises:
-        ValueError: A table is not valid. The message names it, and never quotes an address or a secret.
+        ValueError: A table is not valid. The message names it, and never quotes an address.
     """
     try:
         checked = msgspec.convert(tables, tuple[_TargetTable, ...])
@@ -145,25 +140,21 @@ def _require_names(tables: Iterable[_TargetTable]) -> None:
 
 
 def _target(table: _TargetTable) -> WebhookTarget:
-    url = (_content(table, "url_path") if table.url_path else table.url).strip()
+    url = (_content(table) if table.url_path else table.url).strip()
     try:
         parts = urlsplit(url)
         is_address = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         is_address = False
-    schemes = ("https", "http") if table.may_be_private else ("https",)
-    if not is_address or parts.scheme not in schemes or re.search(r"[\s\x00-\x1f\x7f]", url):
-        raise ValueError(f"{table.name}: expected an address {' or '.join(schemes)}:// in url or in the file url_path")
-    secret = _content(table, "secret_path").strip().encode() if table.secret_path else b""
-    if table.secret_path and len(secret) < _SECRET_MIN_BYTES:
-        raise ValueError(f"{table.name}: expected at least {_SECRET_MIN_BYTES} bytes in the file secret_path")
-    return WebhookTarget(table.name, url, table.form, secret, table.may_be_private)
+    if not is_address or parts.scheme not in ("https", "http") or re.search(r"[\s\x00-\x1f\x7f]", url):
+        raise ValueError(f"{table.name}: expected an address https:// or http:// in url or in the file url_path")
+    return WebhookTarget(table.name, url, table.form)
 
 
-def _content(table: _TargetTable, name: str) -> str:
+def _content(table: _TargetTable) -> str:
     try:
-        return Path(getattr(table, name)).read_text(encoding="utf-8")
+        return Path(table.url_path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ValueError(f"{table.name}: {name}: expected a readable file: {error.strerror}") from None
+        raise ValueError(f"{table.name}: url_path: expected a readable file: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{table.name}: {name}: expected a file in UTF-8") from None
+        raise ValueError(f"{table.name}: url_path: expected a file in UTF-8") from None

@@ -1,9 +1,7 @@
-"""Send alerts by HTTP to targets of the settings, never to private addresses."""
+"""Send alerts by HTTP to targets of the settings."""
 
 import asyncio
-import hmac
 import logging
-import socket
 import threading
 import time
 from collections import deque
@@ -11,8 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from hashlib import blake2b, sha256
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from hashlib import blake2b
 from urllib.parse import quote
 
 import aiohttp
@@ -24,8 +21,6 @@ from nearstream.workers.monitoring.metrics import WEBHOOKS
 from nearstream.workers.pipeline.retry import backoff
 
 ID_HEADER = "nearstream-event-id"
-TIMESTAMP_HEADER = "nearstream-timestamp"
-SIGNATURE_HEADER = "nearstream-signature"
 
 _NEVER = "0001-01-01T00:00:00Z"  # how Alertmanager says that an alert has no end yet
 QUEUE = 1_000  # alerts that wait for a target
@@ -37,35 +32,19 @@ BREAK_AFTER = 5  # failures in succession
 BREAK_SECONDS = 60.0
 OUTDATED_SECONDS = 86_400  # older alerts come from a replay, or from documents of the past
 OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated", "silent")
-_TRANSLATED = IPv6Network("64:ff9b::/96")  # the last four bytes are an IPv4 address
-# The only addresses of IPv6 that are given out for the internet (RFC 4291). Not among them are 64:ff9b:1::/48, which a
-# network translates as it likes, and addresses that contain one of IPv4 in an older form.
-_INTERNET = IPv6Network("2000::/3")
-# Documentation (RFC 9637), which older Pythons do not know, and protocols (RFC 2928), among them that of Teredo.
-_NOT_PUBLIC = (IPv6Network("3fff::/20"), IPv6Network("2001::/23"))
-_TUNNELLED = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")  # before an address of IPv4 (ISATAP, RFC 5214)
-# Relays of 6to4, addresses of the nearest gateway (RFC 7723, 8155), and one of a cloud for secrets of its machines.
-_SPECIAL = (IPv4Network("192.88.99.0/24"), IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
 _RETRIABLE = (408, 425, 429)
 log = logging.getLogger(__name__)
 
 
-def request_of(
-    target: WebhookTarget, alert: Alert, at_seconds: int, public_url: str = ""
-) -> tuple[bytes, dict[str, str]]:
+def request_of(target: WebhookTarget, alert: Alert, public_url: str = "") -> tuple[bytes, dict[str, str]]:
     """Return the body and the headers of the request about an alert.
 
-    A receiver that keeps the ids of `nearstream-event-id` handles each alert once. With the secret of the target it
-    computes `nearstream-signature` again: `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and the body.
-    Without the address of the live page no link is sent.
+    A receiver that keeps the ids of `nearstream-event-id` handles each alert once. Without the address of the live page
+    no link is sent.
     """
     link = link_of(alert, public_url) if public_url else ""
     body = msgspec.json.encode(_slack(alert, link) if target.form == "slack" else _alertmanager(alert, link))
-    headers = {"content-type": "application/json", ID_HEADER: alert.event_id}
-    if target.secret:
-        digest = hmac.new(target.secret, b"%d.%b" % (at_seconds, body), sha256).hexdigest()
-        headers |= {TIMESTAMP_HEADER: str(at_seconds), SIGNATURE_HEADER: f"v1={digest}"}
-    return body, headers
+    return body, {"content-type": "application/json", ID_HEADER: alert.event_id}
 
 
 def link_of(alert: Alert, public_url: str) -> str:
@@ -127,10 +106,6 @@ def _slack(alert: Alert, link: str) -> dict[str, object]:
 
 def _time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
-
-
-class PrivateAddressError(OSError):
-    """An address is not on the public internet."""
 
 
 def _nobody(_: Alert) -> bool:
@@ -204,12 +179,7 @@ class Webhooks:
 
     async def _send_line(self, line: _Line) -> None:
         timeout = aiohttp.ClientTimeout(REQUEST_SECONDS)
-        connector = aiohttp.TCPConnector(
-            limit=1,
-            force_close=True,
-            use_dns_cache=False,
-            socket_factory=_any_socket if line.target.may_be_private else public_socket,
-        )
+        connector = aiohttp.TCPConnector(limit=1, force_close=True, use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
             while True:
                 alert = await line.waiting.get()
@@ -241,7 +211,7 @@ class Webhooks:
 
 async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Alert, public_url: str) -> tuple[str, str]:
     """Send an alert once, and return the outcome with its reason, which never holds the address."""
-    body, headers = request_of(target, alert, int(time.time()), public_url)
+    body, headers = request_of(target, alert, public_url)
     try:
         async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
             await response.content.read(ANSWER_BYTES)
@@ -252,8 +222,6 @@ async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Ale
     except TimeoutError:
         return "failed", f"no answer within {REQUEST_SECONDS:g} s"
     except aiohttp.ClientConnectorError as error:
-        if isinstance(error.os_error, PrivateAddressError):
-            return "refused", "its address is private: set may_be_private = true if that is meant"
         return "failed", error.os_error.strerror or type(error).__name__
     except aiohttp.InvalidURL:
         return "refused", "its address is not valid"
@@ -265,35 +233,3 @@ def _is_outdated(alert: Alert) -> bool:
     """Return whether an alert is about a time that is long past."""
     last = alert.until or alert.since + timedelta(seconds=alert.window_seconds)
     return last.timestamp() + OUTDATED_SECONDS < time.time()
-
-
-def is_public(address: str) -> bool:
-    """Return whether an IP address is on the public internet.
-
-    An IPv6 address that contains an IPv4 address counts as that one.
-    """
-    ip = ip_address(address.partition("%")[0])
-    if isinstance(ip, IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo or (None, None))[1]
-        if inner is None and (ip in _TRANSLATED or ip.packed[8:12] in _TUNNELLED):
-            inner = IPv4Address(ip.packed[-4:])
-        if inner is not None:
-            return is_public(str(inner))
-        return ip.is_global and ip in _INTERNET and not any(ip in network for network in _NOT_PUBLIC)
-    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _SPECIAL)
-
-
-def public_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """Return a socket for an address that was resolved, just before it is connected to it.
-
-    Raises:
-        PrivateAddressError: The address is not on the public internet.
-    """
-    if not is_public(str(found[4][0])):
-        raise PrivateAddressError("its address is private")
-    return _any_socket(found)
-
-
-def _any_socket(found: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    family, kind, protocol, _, _ = found
-    return socket.socket(family, kind, protocol)
