@@ -162,15 +162,14 @@ async def test_without_kafka_the_page_says_so() -> None:
         assert feed.state("").why
 
 
-def _demo(*options: str, **settings: str) -> subprocess.Popen[bytes]:
+def _demo() -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
-    environment = inherited | {f"NEARSTREAM_{name.upper()}": value for name, value in settings.items()}
-    command = [sys.executable, "-m", "nearstream", "demo", "--live", *options]
-    return started(command, environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "nearstream", "demo", "--live"]
+    return started(command, inherited, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
-    process = _demo("--no-open", "--speed", "600")
+    process = _demo()
     try:
         assert process.stdout is not None
         line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 120)

@@ -90,7 +90,6 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     ):
         yield command
         yield [*command, "--json"]
-    yield ["demo", str(folder / ARGUMENT)]
     for action in ("spam", "ham", "confirm", "revoke"):
         yield ["label", action, ARGUMENT]
     yield ["scan", str(folder)]

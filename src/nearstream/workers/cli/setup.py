@@ -11,7 +11,7 @@ from nearstream.workers.config.settings import Settings, table
 from nearstream.workers.operations.terminal import print_report
 
 SHELLS = ("bash", "zsh", "fish")
-_COMPLETED_AS = {"paths": shtab.FILE, "a": shtab.FILE, "b": shtab.FILE, "folder": shtab.DIRECTORY}
+_COMPLETED_AS = {"paths": shtab.FILE, "a": shtab.FILE, "b": shtab.FILE}
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:

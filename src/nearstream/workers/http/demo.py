@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,14 +20,13 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_json, encode_json
 from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, read_dead_letter
 from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, VERDICTS
-from nearstream.streams.alerting.counting import Rule, Subject, Tally, end_quiet
-from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.alerting.counting import Rule, Subject, Tally
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.checking import answer, found_in_text
 from nearstream.streams.matching.looking_up import find, look_up, newcomer
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.store.store import local_store
-from nearstream.workers.config.alert_rules import load_alerts
+from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.http.application import add_handlers, application, listening
 from nearstream.workers.http.live.details import Stored
 from nearstream.workers.http.live.feed import Feed
@@ -44,100 +43,74 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.document_records import removal_of
-from nearstream.workers.pipeline.sign import parse_unsigned
 
-BEGIN_MS, HOUR_MS = 1_772_438_400_000, 3_600_000  # 2026-03-02T08:00:00Z
-WARM_UP_MS = HOUR_MS // 2  # the part of the day that is over when the page opens
-_PAGES, _MAILS, _CAMPAIGN, _STORY, _WITHOUT_ZONE = 1_400, 500, 760, 70, 140  # an hour
+BEGIN_MS, MINUTE_MS = 1_772_438_400_000, 60_000  # 2026-03-02T08:00:00Z
+WARM_UP_MS = 30 * MINUTE_MS  # the part of the day that is over when the page opens
+_SPEED = 20  # seconds of the day that pass in a second
 _KEPT_SECONDS = 2 * 3600  # of the day, after which the index forgets a document
 _DOCUMENTS, _STATES, _TALLIES = 10_000, 8, 10_000
-_MINUTE_MS = 60_000
 
 
-def day(examples: Sequence[Document]) -> Iterator[ConsumerRecord]:
-    """Yield the records of `documents` made from examples, from `BEGIN_MS` on, in order of time, without end.
+class Day:
+    """A crawl with recrawls, mail with a campaign, a story that papers print, and broken records. It never differs."""
 
-    They are equal in each run.
-    """
-    later: list[ConsumerRecord] = []
-    for number in count():
-        known = sorted([*later, *_Hour(number, examples).records()], key=lambda record: record.timestamp_ms)
-        end_ms = BEGIN_MS + (number + 1) * HOUR_MS
-        later = [record for record in known if record.timestamp_ms >= end_ms]
-        yield from known[: len(known) - len(later)]
-
-
-class _Hour:
-    """One hour: a crawl with recrawls, mail with a campaign, a syndicated story, a removal, and broken records."""
-
-    def __init__(self, number: int, examples: Sequence[Document]) -> None:
-        self._number, self._examples = number, examples
-        self._random = Random(number)  # noqa: S311 - made-up texts need no secret
+    def __init__(self, examples: Sequence[Document]) -> None:
+        """Make the texts of words of the examples, each of which arrives too, once in an hour."""
+        self._examples = [
+            Document(id=each.id, text=each.text, collection="web", lineage=each.lineage) for each in examples
+        ]
         self._words = sorted({word for each in examples for word in (each.text or "").split() if word.isalpha()})
+        self._random = Random(0)  # noqa: S311 - made-up texts need no secret
+        self._pages: deque[tuple[str, str]] = deque(maxlen=500)  # with their URLs, which may be fetched again
+        self._mail, self._story = "", ""
 
     def records(self) -> Iterator[ConsumerRecord]:
-        """Yield the records of this hour, in no order."""
-        yield from self._crawl()
-        yield from self._mail()
-        yield from self._story()
-        for place, example in enumerate(self._examples):
-            yield self._page(60 * place / len(self._examples), example.id or "", example.text or "", example.lineage)
-        for _ in range(_WITHOUT_ZONE):
-            minute = self._random.uniform(26, 31)
-            fields = b'{"text": "%s", "observed_at": "2026-03-02T08:30:00"}' % self._made_up(40).encode()
-            yield self._record(minute, None, fields)
-        yield self._record(self._random.uniform(0, 60), None, b'{"id": "cut-off", "text": "')
+        """Yield the records of `documents` from `BEGIN_MS` on, in order of time, without end."""
+        for number in count():
+            made = list(self._minute(*divmod(number, 60)))
+            for place, (key, value) in enumerate(made):
+                at_ms = BEGIN_MS + number * MINUTE_MS + MINUTE_MS * place // len(made)
+                yield ConsumerRecord(DOCUMENTS.name, 0, 0, at_ms, key, value, [])
 
-    def _crawl(self) -> Iterator[ConsumerRecord]:
-        """Yield pages of forty sites. A third is fetched again, and a third of these has changed."""
-        for place in range(_PAGES):
-            minute, site = self._random.uniform(0, 60), int(self._random.triangular(0, 40, 0))
-            url, text = f"https://site-{site:02}.example/{self._number}/{place:04}", self._made_up(240)
-            yield self._page(minute, url, text, url)
-            if self._random.random() < 1 / 3:
-                again = text if self._random.random() < 2 / 3 else self._edited(text, 0.12)
-                yield self._page(minute + self._random.uniform(6, 24), url, again, url)
-            if self._random.random() < 1 / 40:
-                quote = text[len(text) // 4 : len(text) * 3 // 4]
-                yield self._page(minute + 6, f"https://blog.example/{self._number}/{place:04}", quote, None)
+    def _minute(self, hour: int, minute: int) -> Iterator[tuple[bytes | None, bytes]]:
+        """Yield keys and values of the records of a minute."""
+        if minute == 0:
+            self._mail, self._story = self._made_up(170), self._made_up(380)
+        for document in (*self._crawl(hour, minute), *self._letters(hour, minute), *self._examples[minute::60]):
+            yield (document.id or "").encode(), encode_json(document)
+        for _ in range(30 if 26 <= minute < 31 else 1):
+            without_zone = b'{"text": "%s", "observed_at": "2026-03-02T08:30:00"}'
+            yield None, without_zone % self._made_up(40).encode()
 
-    def _mail(self) -> Iterator[ConsumerRecord]:
-        """Yield mail of lists, and a storm of personalised copies of one mail, sent by two relays."""
-        for place in range(_MAILS):
+    def _crawl(self, hour: int, minute: int) -> Iterator[Document]:
+        """Yield new pages, a third as many that are fetched again, of which a third has changed, and a story."""
+        for place in range(24):
+            site = int(self._random.triangular(0, 40, 0))
+            url, text = f"https://site-{site:02}.example/{hour}/{minute}/{place}", self._made_up(240)
+            if self._pages and place % 3 == 0:
+                url, text = self._random.choice(self._pages)
+                text = self._edited(text, 0.12) if place % 9 == 0 else text
+            self._pages.append((url, text))
+            yield Document(id=url, text=text, collection="web", url=url, lineage=url)
+        for url, text in [self._random.choice(self._pages)][: minute % 2]:
+            quote = text[len(text) // 4 : len(text) * 3 // 4]
+            yield Document(id=f"https://blog.example/{hour}/{minute}", text=quote, collection="web", source=url)
+        if minute >= 8:
+            url = f"https://paper-{minute:02}.example/{hour}/story"
+            yield Document(id=url, text=self._edited(self._story, 0.03), collection="web", url=url, lineage=url)
+
+    def _letters(self, hour: int, minute: int) -> Iterator[Document]:
+        """Yield mail of lists, and in some minutes a storm of personalised copies of one mail, sent by two relays."""
+        for place in range(8):
             sender = f"list-{int(self._random.triangular(0, 60, 0)):02}.example"
-            name = f"<{self._number}.{place}@{sender}>"
-            yield self._letter(self._random.uniform(0, 60), name, self._made_up(100), {"sender": sender})
-        body = self._made_up(170)
-        for place in range(_CAMPAIGN):
-            minute = self._random.triangular(24, 60, 36) if place % 20 == 0 else self._random.triangular(33, 42, 36)
+            yield self._letter(f"<{hour}.{minute}.{place}@{sender}>", self._made_up(100), {"sender": sender})
+        for place in range(70 if 31 <= minute < 40 else 1):
             labels = {"sender": "deals.example", "relay": "203.0.113.7" if place % 5 else "203.0.113.19"}
-            name, code = f"<{self._number}.{place}@deals.example>", f"{self._random.getrandbits(40):x}"
-            yield self._letter(minute, name, f"Dear {self._words[place]} {body} Your code is {code}", labels)
+            text = f"Dear {self._words[place]} {self._mail} Your code is {self._random.getrandbits(40):x}"
+            yield self._letter(f"<{hour}.{minute}.{place}@deals.example>", text, labels)
 
-    def _story(self) -> Iterator[ConsumerRecord]:
-        """Yield a story that papers print with small edits, and the removal of its first page."""
-        story = self._made_up(380)
-        for place in range(_STORY):
-            url = f"https://{f'paper-{place:02}' if place else 'agency'}.example/{self._number}/story"
-            text = self._edited(story, 0.03) if place else story
-            yield self._page(8 + 46 * (place / _STORY) ** 0.7, url, text, url)
-        removal = removal_of("", f"https://agency.example/{self._number}/story", "web")
-        yield self._record(57, removal.key, None)._replace(headers=removal.headers)
-
-    def _page(self, minute: float, name: str, text: str, lineage: str | None) -> ConsumerRecord:
-        url = name if name.startswith("https:") else None
-        return self._document(minute, Document(id=name, text=text, collection="web", url=url, lineage=lineage))
-
-    def _letter(self, minute: float, name: str, text: str, labels: dict[str, str]) -> ConsumerRecord:
-        return self._document(minute, Document(id=name, text=text, collection="mail", source="smtp", labels=labels))
-
-    def _document(self, minute: float, document: Document) -> ConsumerRecord:
-        return self._record(minute, (document.id or "").encode(), encode_json(document))
-
-    def _record(self, minute: float, key: bytes | None, value: bytes | None) -> ConsumerRecord:
-        at_ms = BEGIN_MS + self._number * HOUR_MS + int(minute * _MINUTE_MS)
-        return ConsumerRecord(DOCUMENTS.name, 0, 0, at_ms, key, value, [])
+    def _letter(self, name: str, text: str, labels: dict[str, str]) -> Document:
+        return Document(id=name, text=text, collection="mail", source="smtp", labels=labels)
 
     def _made_up(self, words: int) -> str:
         return " ".join(self._random.choices(self._words, k=words))
@@ -154,19 +127,17 @@ class _Hour:
 class Replay:
     """The day, matched by an index in memory, in `feed`. `signatures` has the newest states of each document."""
 
-    def __init__(self, deployment: Deployment, examples: Sequence[Document], speed: float) -> None:
-        """Begin at the first minute of the day, of which `speed` seconds pass in a second."""
-        self._deployment, self._speed, self._offset = deployment, speed, 0
+    def __init__(self, deployment: Deployment, examples: Sequence[Document]) -> None:
+        """Begin at the first minute of the day."""
+        self._deployment, self._offset = deployment, 0
         self.index = local_store(replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS), self.now_ms)
         self.feed = Feed(self.now_ms, "demo")
         self.feed.why, self.feed.is_alerting = "", True
         self.signatures: OrderedDict[str, tuple[Signature, ...]] = OrderedDict()
         self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
-        self._letters, self._tallies = deployment.dead_letter_writer("sign"), _Tallies()
-        rules, scheme = load_alerts(deployment.settings.alerts).rules, deployment.scheme.name
-        self._rules: dict[str, Rule] = {rule.name: rule for rule in rules}
-        self._alerting = Alerting(rules, self._tallies, ALERTS.name, scheme, deployment.dead_letter_writer("alert"))
-        self._records = day(examples)
+        self._letters, of_alerts = (deployment.dead_letter_writer(role) for role in ("sign", "alert"))
+        self._alerting = Alerting(DEFAULT_RULES, _Tallies(), ALERTS.name, deployment.scheme.name, of_alerts)
+        self._records = Day(examples).records()
         self._next = next(self._records)
 
     def now_ms(self) -> int:
@@ -187,7 +158,7 @@ class Replay:
         while True:
             before_ms = self.now_ms()
             await self._step()
-            await asyncio.sleep((self.now_ms() - before_ms) / 1000 / self._speed)
+            await asyncio.sleep((self.now_ms() - before_ms) / 1000 / _SPEED)
 
     async def _step(self) -> None:
         """Match the next record, and let others run."""
@@ -198,26 +169,21 @@ class Replay:
         except InvalidMessageError as error:
             await self._refuse(record, error)
         self._next = next(self._records)
-        if self._next.timestamp_ms // _MINUTE_MS > record.timestamp_ms // _MINUTE_MS:
-            await self._end_quiet(record.timestamp_ms)
         await asyncio.sleep(0)
 
     async def _match(self, record: ConsumerRecord) -> None:
-        began, unsigned = time.perf_counter(), parse_unsigned(record, self._deployment.document_limits)
-        if isinstance(unsigned, Removal):
-            self.signatures.pop(unsigned.document_key, None)
-            arrival = Arrival(unsigned.document_key, None, None, unsigned.removed_at_ms, unsigned.origin)
-        else:
-            signature = self._signer.sign(*unsigned)
-            self._keep(signature)
-            arrival = Arrival(signature.document_key, signature)
-        matched = await self._matcher.match_all([arrival])
+        began, signature = (
+            time.perf_counter(),
+            self._signer.sign(*read_document(record, self._deployment.document_limits)),
+        )
+        self._keep(signature)
+        (matched,) = await self._matcher.match_all([Arrival(signature.document_key, signature)])
         at_ms = record.timestamp_ms + round(1000 * (time.perf_counter() - began))
-        for event in (matched[0].verdict, *matched[0].events):
+        for event in (matched.verdict, *matched.events):
             if event is not None:
                 self.feed.add(event, at_ms)
-        if matched[0].verdict is not None:
-            verdict = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_json(matched[0].verdict), [])
+        if matched.verdict is not None:
+            verdict = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_json(matched.verdict), [])
             self._alert(await self._alerting.decide([verdict]))
 
     async def _refuse(self, record: ConsumerRecord, error: InvalidMessageError) -> None:
@@ -231,13 +197,6 @@ class Replay:
     def _alert(self, sent: Sequence[ProducerRecord]) -> None:
         for record in sent:
             self.feed.alarms.add(decode_json(Alert, record.value or b""))
-
-    async def _end_quiet(self, now_ms: int) -> None:
-        """End each alert of which nothing has come for a window of the day."""
-        for name, subject in [each async for each in self._tallies.firing()]:
-            rule = self._rules[name]
-            tally = await self._tallies.change(rule, subject, partial(end_quiet, rule, now_ms))
-            self.feed.alarms.add(tally.alerts[-1].alert)
 
     def _keep(self, signature: Signature) -> None:
         known = self.signatures.pop(signature.document_key, ())
@@ -262,18 +221,16 @@ class _Tallies:
         return tally
 
     async def firing(self) -> AsyncIterator[tuple[str, Subject]]:
-        """Yield the alerts that are firing."""
-        for (name, subject), tally in self._tallies.items():
-            if tally.is_firing:
-                yield name, subject
+        """Yield nothing, because each subject of the day goes on, at a lower rate, after its alert has begun."""
+        nothing: tuple[tuple[str, Subject], ...] = ()
+        for each in nothing:
+            yield each
 
     async def forget_firing(self, rule: Rule, subject: Subject) -> None:
-        """Do nothing, because `firing` looks at the tallies themselves."""
+        """Do nothing, because `firing` lists nothing."""
 
 
-async def serve_demo(
-    deployment: Deployment, examples: Sequence[Document], speed: float, opened: Callable[[str], None]
-) -> None:
+async def serve_demo(deployment: Deployment, examples: Sequence[Document], opened: Callable[[str], None]) -> None:
     """Serve the live page over a day made from documents with texts, until SIGINT or SIGTERM.
 
     Of the deployment only the scheme, the limits and the address count. `opened` is called with the address of the page
@@ -282,7 +239,7 @@ async def serve_demo(
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    replay = Replay(deployment, examples, speed)
+    replay = Replay(deployment, examples)
     app = application(Gate(deployment.settings.api_token))
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
     add_operator_routes(app, replay.feed, deployment, say_nowhere, None)

@@ -37,7 +37,6 @@ CASES = {
     "tail --type verd": "verdict",
     "scan article": "article-1.txt",
     "compare article-1.txt oth": "other.txt",
-    "demo fold": "folder",
 }
 
 
