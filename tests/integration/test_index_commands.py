@@ -86,7 +86,7 @@ def _check_stats(deployment: LocalDeployment) -> None:
     line = f"family           {family['id']}, no. {shown['ordinal']}, 3 live"
     assert line in deployment.run("show", "b").stdout.decode()
     assert b"family           its own" in deployment.run("show", "alone").stdout
-    lines = deployment.run("stats", "--internals").stdout.decode().splitlines()
+    lines = deployment.run("stats").stdout.decode().splitlines()
     assert lines[0].startswith(f"{deployment.settings.namespace}, scheme ")
     assert "documents        4 live" in lines
     assert deployment.changed(redis="redis://127.0.0.1:1").run("stats").returncode == 69

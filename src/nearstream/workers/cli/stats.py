@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, from_milliseconds
 from nearstream.streams.matching.family import FamilyFacts
@@ -31,7 +31,6 @@ _DAY_SECONDS = 86_400
 _SUMMARY = 5
 _WINDOWS = ("hour", "day", "week")
 _HEAD = f"{'size':>9} {'hour':>9} {'day':>9} {'week':>9}  {'last joined':<25}  founder"
-_MEMORY_UNKNOWN = "unknown, because the Redis user may not run MEMORY USAGE"
 
 Rank = Callable[[FamilyFacts], tuple[int, ...]]
 
@@ -41,9 +40,7 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     declare(parser, show_stats, example="nearstream stats --top 20")
     top = "show N of the largest and N of the fastest growing families (default 10, 0: none)"
     parser.add_argument("--top", type=whole_number(0, TOP_MAX), default=10, metavar="N", help=top)
-    internals = "show chunks, memory and checkpoints of each slot instead"
-    parser.add_argument("--internals", action="store_true", help=internals)
-    add_json(parser, "one JSON object, with --internals one for each slot")
+    add_json(parser, "one JSON object")
     add_quiet(parser)
     add_timeout(parser, 10.0)
 
@@ -78,21 +75,12 @@ class IndexReport(Struct, frozen=True):
 
 
 def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print what an operator asks of an index, or the internals of each slot."""
+    """Print what an operator asks of an index."""
     address = replace(Deployment.of(settings).index_address(), beside=True)
     slots, whole, families = asyncio.run(_read(address, options))
     name = f"{address.namespace}, scheme {address.scheme}"
-    if not options.internals:
-        report = index_report(slots, whole, families, address.scheme, settings.retention_seconds)
-        lines = (*index_lines(report, name), *family_lines(families, options.top))
-        print_report(report, lines, is_json=options.json)
-        return Exit.OK
-    for number, slot in enumerate(slots):
-        told = to_builtins(slot)
-        del told["key"]
-        of_slots = f", slot {number} of {len(slots)}" if len(slots) > 1 else ""
-        fields = {"slot": number, "scheme": address.scheme, **told}
-        print_report(fields, slot_lines(slot, name + of_slots), is_json=options.json)
+    report = index_report(slots, whole, families, address.scheme, settings.retention_seconds)
+    print_report(report, (*index_lines(report, name), *family_lines(families, options.top)), is_json=options.json)
     return Exit.OK
 
 
@@ -106,8 +94,7 @@ async def _read(
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:
         keys = await sample_keys(index, progress.step)
-        wanted = 0 if options.internals else options.top
-        shown = await selected(families(index), wanted, progress) if wanted else []
+        shown = await selected(families(index), options.top, progress) if options.top else []
         if progress.done > _NOTABLE:
             progress.end()
         return await index_facts(index, keys), await totals(index, keys), shown
@@ -134,7 +121,7 @@ def index_report(
     """Return the documents, families and memory of an index. A retention of 0 seconds has no limit."""
     documents = sum(slot.documents for slot in slots)
     known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
-    used = sum(sum(each.values()) for each in known) if len(known) == len(slots) else None
+    used = sum(known) if len(known) == len(slots) else None
     return IndexReport(
         scheme,
         ", ".join(sorted({str(slot.state) for slot in slots})),
@@ -161,20 +148,9 @@ def index_lines(report: IndexReport, name: str) -> Iterator[str]:
     yield row("families", f"{report.families} with {report.copies} copies (estimated)")
     used, each = report.memory_bytes, report.bytes_a_document
     mean = f", {each} bytes a document" if each else ""
-    yield row("memory", _MEMORY_UNKNOWN if used is None else f"{in_bytes(used)} (estimated){mean}")
+    unknown = "unknown, because the Redis user may not run MEMORY USAGE"
+    yield row("memory", unknown if used is None else f"{in_bytes(used)} (estimated){mean}")
     yield row("Redis", _of_limit(report))
-
-
-def slot_lines(slot: "SlotFacts", name: str) -> Iterator[str]:
-    """Yield the state, documents, memory, chunks and checkpoints of a slot."""
-    yield f"{name}: {slot.state}"
-    yield row("documents", f"{slot.documents} live")
-    yield row("memory", _memory(slot))
-    for chunk in slot.chunks:
-        fill = f"{chunk.chunks} of {chunk.mean:g} fields on average, {chunk.largest} at most"
-        yield row("chunks" if chunk is slot.chunks[0] else "", f"{chunk.kind:<9} {fill}{_crowded(chunk.mean)}")
-    checkpoints = ", ".join(f"{partition}: {offset}" for partition, offset in sorted(slot.checkpoints.items()))
-    yield row("checkpoints", checkpoints or "none")
 
 
 def family_report(family: FamilyFacts) -> FamilyReport:
@@ -263,20 +239,3 @@ def _of_limit(report: IndexReport) -> str:
         return f"{in_bytes(used)} used, no maxmemory: set it, so that a full index pauses the workers"
     more = f", room for about {max(limit - used, 0) // each} documents more" if each else ""
     return f"{in_bytes(used)} used of maxmemory {in_bytes(limit)} ({100 * used / limit:.0f} %){more}"
-
-
-def _memory(slot: "SlotFacts") -> str:
-    used = slot.memory_bytes
-    if used is None:
-        return _MEMORY_UNKNOWN
-    total = sum(used.values())
-    largest = sorted(((size, name) for name, size in used.items() if size), reverse=True)
-    shares = ", ".join(f"{name} {100 * size / total:.0f} %" for size, name in largest)
-    mean = f", {total / slot.documents:.0f} bytes a document" if slot.documents else ""
-    return f"{in_bytes(total)} (estimated){mean}" + (f": {shares}" if shares else "")
-
-
-def _crowded(mean: float) -> str:
-    from nearstream.workers.redis.reading.stats import CROWDED
-
-    return "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS" if mean > CROWDED else ""

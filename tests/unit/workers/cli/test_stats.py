@@ -18,11 +18,10 @@ from nearstream.workers.cli.stats import (
     index_lines,
     index_report,
     selected,
-    slot_lines,
     summary_lines,
 )
 from nearstream.workers.operations.terminal import Progress, columns
-from nearstream.workers.redis.reading.stats import ChunkFacts, SlotFacts, Totals
+from nearstream.workers.redis.reading.stats import SlotFacts, Totals
 from tests.support.forged import FORGED, dangerous
 
 BEGIN_MS = round(1000 * datetime(2026, 3, 2, 8, tzinfo=UTC).timestamp())
@@ -30,11 +29,7 @@ HOUR_MS = 3_600_000
 
 NOW_MS = 1_700_000_000_000
 OBSERVED = "2023-11-14T22:13:20+00:00"
-PART = SlotFacts(
-    "{n:s:0}m", "ab" * 8, IndexState.READY, 199, NOW_MS, {1: 7, 0: 5},
-    (ChunkFacts("band", 64, 3.25, 9), ChunkFacts("registry", 8, 201.0, 260)),
-    {"bands": 3 * 1024, "records": 1024, "rest": 0},
-)  # fmt: skip
+PART = SlotFacts(IndexState.READY, 199, NOW_MS, 4 * 1024)
 
 
 def family(number: int, size: int, joined: tuple[int, int, int] = (0, 0, 0), founder: str = "") -> FamilyFacts:
@@ -120,20 +115,4 @@ def test_an_operator_is_told_documents_families_and_what_redis_has_left() -> Non
         "families         24 with 80 copies (estimated)",
         "memory           unknown, because the Redis user may not run MEMORY USAGE",
         "Redis            4.0 MiB used, no maxmemory: set it, so that a full index pauses the workers",
-    ]
-
-
-def test_a_slot_is_told_with_what_is_due() -> None:
-    assert list(slot_lines(PART, "n")) == [
-        "n: ready",
-        "documents        199 live",
-        "memory           4.0 KiB (estimated), 21 bytes a document: bands 75 %, records 25 %",
-        "chunks           band      64 of 3.25 fields on average, 9 at most",
-        "                 registry  8 of 201 fields on average, 260 at most"
-        "  CROWDED: create a new index with a larger NEARSTREAM_INDEX_DOCUMENTS",
-        "checkpoints      0: 5, 1: 7",
-    ]
-    assert list(slot_lines(replace(PART, checkpoints={}, documents=0, memory_bytes={}), "n"))[1:3] == [
-        "documents        0 live",
-        "memory           0 B (estimated)",
     ]

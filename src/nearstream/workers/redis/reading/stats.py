@@ -12,11 +12,8 @@ from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.scanning import KeySample, KeySamples, stored_keys
 from nearstream.workers.redis.server.client import ask, lengths_of, memories_of, pipelined, server_facts
 from nearstream.workers.redis.server.layout import (
-    BUCKET_KINDS,
     CHUNK_BYTES,
     CHUNKED_KINDS,
-    COVER_FIELD,
-    EPOCH_BYTES,
     GROUP,
     NO_LEASE,
     KeyKind,
@@ -28,51 +25,23 @@ CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt
 _SIZES = 200  # chunks of one kind in a slot whose fields are counted
 _MEASURED = 1_000  # keys of one kind in a slot whose memory is measured
 _READ, _LEAST_READ = 400, 10  # chunks of the registry whose documents are looked at: of all slots, and of one slot
-# What takes memory, with its name. All other kinds are the rest.
-_PURPOSES = {kind: f"{kind.name.lower()}s" for kind in BUCKET_KINDS} | {
-    kind: kind.name.lower()
-    for kind in (
-        KeyKind.REGISTRY,
-        KeyKind.STATES,
-        KeyKind.RECORDS,
-        KeyKind.KEPT,
-        KeyKind.MEMBERS,
-        KeyKind.ADDRESSES,
-        KeyKind.LABELLED,
-    )
-}
-
-
-@dataclass(frozen=True)
-class ChunkFacts:
-    """How full the chunks of one kind are, estimated from a sample."""
-
-    kind: str  # `digest`, `lineage`, `band`, `anchor` or `registry`
-    chunks: int  # count of chunks
-    mean: float  # Mean count of fields of a chunk. `CROWDED` is too many.
-    # Count of fields of the largest chunk in the sample. Above 512, a chunk takes several times the memory.
-    largest: int
 
 
 @dataclass(frozen=True)
 class SlotFacts:
     """What a slot of an index contains. Some numbers are estimated from a sample."""
 
-    key: str  # the key of its facts
-    epoch: str  # The generation of the index, in hex. Empty if the slot was emptied.
     state: IndexState  # whether it can be trusted
     documents: int  # documents that can be found
     # When the oldest of them was observed, in milliseconds since 1970. None: there is none. Estimated.
     oldest_ms: int | None
-    checkpoints: dict[int, int]  # the last offset up to which everything is done, by partition
-    chunks: tuple[ChunkFacts, ...]  # How full the chunks are, by kind. Estimated.
-    memory_bytes: dict[str, int] | None  # Memory by purpose. Estimated. None if our user may not run MEMORY USAGE.
+    memory_bytes: int | None  # Estimated. None if our user may not run MEMORY USAGE.
 
 
 async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, ...]:
     """Return the facts of each slot.
 
-    The numbers about chunks and memory are estimates. The documents are counted exactly where there are few. Where
+    The memory is estimated. The documents are counted exactly where there are few. Where
     there are many, the share of those that have expired or were removed is estimated.
     """
     return tuple([await _facts_of_slot(index, slot, keys) for slot in range(index.layout.shape.slots)])
@@ -96,24 +65,10 @@ def _choose(count: int, most: int) -> list[int]:
 
 
 async def _facts_of_slot(index: RedisIndex, slot: int, keys: KeySamples) -> SlotFacts:
-    key, covers = index.facts_keys[slot], [f"{COVER_FIELD}{part}" for part in range(index.layout.shape.partitions)]
-    packed, rebuilder, now, *offsets = await ask(index.asking, "HMGET", key, "layout", "rebuilder", "now", *covers)
+    packed, rebuilder, now = await ask(index.asking, "HMGET", index.facts_keys[slot], "layout", "rebuilder", "now")
     documents, oldest_ms = await _documents(index, slot, keys[slot, KeyKind.REGISTRY], int(now or 0))
-    return SlotFacts(
-        key=key.decode(),
-        epoch=(packed or b"")[:EPOCH_BYTES].hex(),
-        state=index.state_in(packed, rebuilder),
-        documents=documents,
-        oldest_ms=oldest_ms,
-        checkpoints={partition: int(offset) for partition, offset in enumerate(offsets) if offset},
-        chunks=tuple([await _chunk_facts(index, kind, keys[slot, kind]) for kind in CHUNKED_KINDS]),
-        memory_bytes=await _memory(index, slot, keys),
-    )
-
-
-async def _chunk_facts(index: RedisIndex, kind: KeyKind, sample: KeySample) -> ChunkFacts:
-    sizes, count = await lengths_of(index.client, sample.keys), index.layout.chunks[kind]
-    return ChunkFacts(kind.name.lower(), count, round(sample.of_all(sum(sizes)) / count, 2), max(sizes, default=0))
+    memory_bytes = await _memory(index, slot, keys)
+    return SlotFacts(index.state_in(packed, rebuilder), documents, oldest_ms, memory_bytes)
 
 
 async def _documents(index: RedisIndex, slot: int, sample: KeySample, now_ms: int) -> tuple[int, int | None]:
@@ -145,16 +100,16 @@ async def _observed(index: RedisIndex, slot: int, numbers: Sequence[int], now_ms
     return [view.order.observed_ms for view in views if view is not None and not view.is_gone]
 
 
-async def _memory(index: RedisIndex, slot: int, keys: KeySamples) -> dict[str, int] | None:
-    """Return the memory by purpose, or None if our user may not run MEMORY USAGE."""
-    found = dict.fromkeys((*_PURPOSES.values(), "rest"), 0)
+async def _memory(index: RedisIndex, slot: int, keys: KeySamples) -> int | None:
+    """Return the memory of a slot, or None if our user may not run MEMORY USAGE."""
+    found = 0
     for kind in KeyKind:
         sample = keys[slot, kind]
         measured = sample.keys[:_MEASURED]
         sizes = await memories_of(index.client, measured)
         if sizes is None:
             return None
-        found[_PURPOSES.get(kind, "rest")] += round(sum(sizes) * sample.count / max(len(measured), 1))
+        found += round(sum(sizes) * sample.count / max(len(measured), 1))
     return found
 
 
