@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.matching.arriving import Arriving, message_of, pack_keys
+from nearstream.streams.matching.arriving import Arriving, message_of
 from nearstream.streams.matching.telling import Matched
-from nearstream.streams.store.messages import Cover, Entry
+from nearstream.streams.store.messages import Cover
 from nearstream.streams.store.store import Position, Shape, Store
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.index import Lane, RedisIndex
-from nearstream.workers.redis.reading.inspect import StateFacts, inspect_buckets, inspect_document
+from nearstream.workers.redis.reading.inspect import StateFacts, inspect_document
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import NO_LEASE
 from tests.support import made_up
@@ -139,33 +139,6 @@ async def test_a_document_is_shown_with_its_end(address: IndexAddress) -> None:
     for later_ms, expired in ((0, False), (1, True)):
         late = await shown(index, "a", state.expires_at_ms + later_ms)
         assert late[0].expired is expired
-
-
-async def test_a_document_is_shown_with_its_buckets(address: IndexAddress) -> None:
-    index = await RedisIndex.open(replace(address, slots=PARTITIONS), partitions=PARTITIONS, may_create=True)
-    store, keys = index.store(), STANDARD.keys(sign("a", TEXT, lineage="l"), KEY)
-    numbers = [store.number(Position(0, at)) for at in range(60)]
-    for number in numbers:
-        await store.enter([Entry(number, 0, b"".join(pack_keys(keys)))])
-    caps = {"digest": 12, "lineage": 8, "band": 12, "anchor": 50}
-    for at, holds in ((0, {"digest", "band", "anchor"}), (8, {"anchor"}), (59, set(caps))):
-        buckets = await inspect_buckets(index, keys, numbers[at])
-        assert {each.kind for each in buckets} == set(caps)
-        assert len(buckets) > 20
-        assert {(each.kind, each.entries, each.cap, each.is_hot) for each in buckets} == {
-            (kind, cap, cap, True) for kind, cap in caps.items()
-        }
-        assert {each.kind for each in buckets if each.holds} == holds
-
-
-async def test_an_exact_copy_leaves_its_buckets_to_its_representative(index: RedisIndex) -> None:
-    batch = [sign(name, TEXT, lineage=name) for name in "ab"]
-    await match(index, *batch)
-    state = await current(index, "b")
-    buckets = await inspect_buckets(index, STANDARD.keys(batch[1], KEY), state.number)
-    assert {(each.kind, each.entries) for each in buckets if each.holds} == {("digest", 2), ("lineage", 1)}
-    assert {(each.kind, each.entries) for each in buckets if not each.holds} == {("band", 1), ("anchor", 1)}
-    assert not any(each.is_hot for each in buckets)
 
 
 async def test_what_is_done_of_each_partition_is_read(index: RedisIndex) -> None:

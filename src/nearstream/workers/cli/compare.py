@@ -21,15 +21,12 @@ from nearstream.workers.operations.terminal import escaped, print_message, print
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.streams.matching.counterpart import Compared
+    from nearstream.streams.estimates.estimate import Proportion
     from nearstream.streams.relations.conditions import Comparison, Condition
     from nearstream.streams.relations.novelty import Novelty
     from nearstream.workers.operations.explaining import Explained, Meeting, Side
     from nearstream.workers.operations.outcome import Outcome
 
-_BAR_CELLS = 64
-_MARKS = "abcdefghijklmnopqrstuvwxyz"
-_OTHER_MARK = "="
 _SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, as not both were matched"}
 
 
@@ -83,17 +80,6 @@ class RuleReport(Struct, frozen=True):
     conditions: "tuple[tuple[Comparison, ...], ...]"
 
 
-class Numbers(Struct, frozen=True):
-    """Estimates beside those of the evidence."""
-
-    mean_resemblance: float
-    order_gap: float
-    kinship: float
-    expected_distance: int
-    newer_in_older: Interval
-    older_in_newer: Interval
-
-
 class PairReport(Struct, frozen=True):
     """Two documents, how they relate and meet, and what became of the pair."""
 
@@ -111,7 +97,8 @@ class PairReport(Struct, frozen=True):
     low_confidence: tuple[str, ...] = ()
     meeting: "Meeting | None" = None
     evidence: Evidence | None = None
-    numbers: Numbers | None = None
+    newer_in_older: Interval | None = None
+    older_in_newer: Interval | None = None
     distance_exact: int | None = None  # None: not both texts are at hand, or they are too long together
     novelty: "Novelty | None" = None
     common_text: bool = False
@@ -137,8 +124,9 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
     sides, told = (_side(later), _side(earlier)), outcome(deployment, explained)
     if compared is None:
         return PairReport(*sides, deployment.scheme.name, told, _verdict(later))
-    pair, spans = compared.pair, common_spans(compared.pair)
-    rules = conditions(compared.estimate, deployment.thresholds)
+    pair, spans, estimate = compared.pair, common_spans(compared.pair), compared.estimate
+    shares = pair.newer_first(estimate.containment_shorter, estimate.containment_longer)
+    rules = conditions(estimate, deployment.thresholds)
     return PairReport(
         *sides,
         deployment.scheme.name,
@@ -153,7 +141,8 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
         low_confidence=pair.verdict.low_confidence,
         meeting=explained.meeting,
         evidence=evidence(pair),
-        numbers=_numbers(compared),
+        newer_in_older=_rounded(shares[0]),
+        older_in_newer=_rounded(shares[1]),
         distance_exact=explained.distance_exact,
         novelty=explained.novelty,
         common_text=compared.is_common_text,
@@ -197,16 +186,8 @@ def _rule(condition: "Condition") -> RuleReport:
     return RuleReport(rule.name, rule.relation, condition.holds, condition.of_one_site, condition.clauses)
 
 
-def _numbers(compared: "Compared") -> Numbers:
-    estimate = compared.estimate
-    shares = compared.pair.newer_first(estimate.containment_shorter, estimate.containment_longer)
-    return Numbers(
-        round(estimate.mean_resemblance, 4),
-        round(estimate.order_gap, 4),
-        round(estimate.kinship, 1),
-        round(estimate.expected),
-        *(Interval(*(round(bound, 4) for bound in (share.value, share.low, share.high))) for share in shares),
-    )
+def _rounded(share: "Proportion") -> Interval:
+    return Interval(round(share.value, 4), round(share.low, 4), round(share.high, 4))
 
 
 def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
@@ -225,14 +206,13 @@ def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
     yield from _side_lines("later", report.later, now_ms)
     yield from _side_lines("earlier", report.earlier, now_ms)
     yield row("scheme", report.scheme)
-    if report.evidence is None or report.numbers is None or report.newer is None or report.older is None:
+    if report.evidence is None or report.newer is None or report.older is None:
         return
     yield row("newer", escaped(report.newer.id))
     yield row("older", escaped(report.older.id))
     yield from _key_lines(report.evidence, report.meeting)
     yield from _change_lines(report)
-    yield from _number_lines(report.evidence, report.numbers, report.distance_exact)
-    yield from picture(report.common_spans, report.newer.characters, report.older.characters)
+    yield from _number_lines(report, report.evidence)
     for rule in report.rules:
         yield from _rule_lines(rule, decides=rule.rule == report.rule)
 
@@ -263,9 +243,6 @@ def _key_lines(evidence: Evidence, meeting: "Meeting | None") -> Iterator[str]:
     yield row("", f"anchors: the newer has {keys.anchors_newer}, the older {keys.anchors_older}")
     value, low, high = meeting.chance
     yield row("chance", f"{value:.3f} ({low:.3f}-{high:.3f}) to share a band at this resemblance")
-    if meeting.buckets:
-        held, hot = sum(each.holds for each in meeting.buckets), sum(each.is_hot for each in meeting.buckets)
-        yield row("buckets", f"the earlier is in {held} of {len(meeting.buckets)} shared buckets, {hot} are full")
     if meeting.looked_up is not None:
         found = "among" if meeting.is_candidate else "not among"
         yield row("candidates", f"{found} the {meeting.looked_up} that the index names for the later one now")
@@ -290,22 +267,21 @@ def _change_lines(report: PairReport) -> Iterator[str]:
             yield row("", f"the longest first: {', '.join(map(_span, new.novel_spans))}")
 
 
-def _number_lines(evidence: Evidence, numbers: Numbers, exact: int | None) -> Iterator[str]:
+def _number_lines(report: PairReport, evidence: Evidence) -> Iterator[str]:
     """Yield every estimate with its interval, and the exact distance where both texts are at hand."""
-    overlap, distance = evidence.overlap, evidence.distance
+    overlap, distance, exact = evidence.overlap, evidence.distance, report.distance_exact
     yield row("resemblance", _interval(evidence.resemblance))
     if isinstance(overlap, UnsetType) or isinstance(distance, UnsetType):
         return
-    yield row("  with symbols", f"{numbers.mean_resemblance:.2f}")
-    yield row("newer in older", _interval(numbers.newer_in_older))
-    yield row("older in newer", _interval(numbers.older_in_newer))
+    for name, share in (("newer in older", report.newer_in_older), ("older in newer", report.older_in_newer)):
+        if share is not None:
+            yield row(name, _interval(share))
     yield row("in order", f"{overlap.in_order:.2f} of the shorter, {overlap.order_free:.2f} in any order")
     symbols = f"{overlap.symbols} of {overlap.symbols_newer} and {overlap.symbols_older} symbols"
     yield row("common", f"{symbols}, one in {overlap.rate} bytes")
     band = f"({distance.low}-{distance.high})"
     yield row("distance", f"{distance.value} characters {band}, {evidence.distance_ratio:.2f} of the longer")
     yield row("  exact", "not computed: not both texts are here, or they are long" if exact is None else f"{exact}")
-    yield row("  if unrelated", f"{numbers.expected_distance} characters; {numbers.kinship:.1f} deviations below")
 
 
 def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
@@ -321,44 +297,10 @@ def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
         yield row("", "  two pages of one site: never")
 
 
-def picture(spans: tuple[Span, ...], newer: int, older: int) -> Iterator[str]:
-    """Draw both documents as bars with one scale that show their common passages.
-
-    Each of the 26 longest passages is drawn as a letter, in the order of the newer document, shorter passages
-    as `=`, and text that is in one document only as dots.
-    """
-    longest = sorted(spans, key=lambda span: span.newer[0] - span.newer[1])
-    marked = sorted(longest[: len(_MARKS)], key=lambda span: span.newer)
-    marks = dict(zip(marked, _MARKS, strict=False))
-    cell = max(newer, older) / _BAR_CELLS
-    for side, length in (("newer", newer), ("older", older)):
-        passages = [(getattr(span, side), marks.get(span, _OTHER_MARK)) for span in longest]
-        yield f"{side}  |{_bar(passages, length, cell)}|"
-    if not spans:
-        yield "no common passage"
-        return
-    order = "crossed: in another order" if is_crossed(spans) else "in the same order"
-    yield f"{len(spans)} common passage{'s' * (len(spans) > 1)}, {order}; a cell is {cell:.0f} characters"
-
-
 def is_crossed(spans: tuple[Span, ...]) -> bool:
     """Return whether the common passages have different orders in the two texts."""
     starts = [span.older[0] for span in sorted(spans, key=lambda span: span.newer)]
     return starts != sorted(starts)
-
-
-def _bar(passages: list[tuple[tuple[int, int], str]], length: int, cell: float) -> str:
-    """Draw one bar from passages with their marks, the longest first.
-
-    If two passages share a cell, the longer one is drawn.
-    """
-    drawn = ["."] * max(1, round(length / cell))
-    for (start, end), mark in passages:
-        first = min(int(start / cell), len(drawn) - 1)
-        for at in range(first, max(first + 1, min(round(end / cell), len(drawn)))):
-            if drawn[at] == ".":
-                drawn[at] = mark
-    return "".join(drawn)
 
 
 def _span(span: tuple[int, int]) -> str:

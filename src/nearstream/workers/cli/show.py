@@ -3,11 +3,9 @@
 import argparse
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from nearstream.streams.store.record import Recorded
     from nearstream.workers.operations.inspection import Inspected
     from nearstream.workers.redis.index.index import RedisIndex
-    from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
+    from nearstream.workers.redis.reading.inspect import StateFacts
 
 _PAGE = 1_000
 # The fields of a signature that say something to a person.
@@ -153,7 +151,7 @@ def _state_report(state: "StateFacts") -> dict[str, Any]:
 
 
 def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
-    """Yield the status of a document, its current state, all its states and its buckets."""
+    """Yield the status of a document, its current state and all its states."""
     states = inspected.states
     yield f"{escaped(inspected.document_key)}: {inspected.status}{_expiry(states, now_ms)}"
     if inspected.reason:
@@ -164,7 +162,6 @@ def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
     yield from _signature_lines(states[0].signature)
     yield from _family_lines(states[0])
     yield from _state_lines(states)
-    yield from _bucket_lines(inspected.buckets)
 
 
 def _expiry(states: "Sequence[StateFacts]", now_ms: int) -> str:
@@ -233,15 +230,3 @@ def _status(state: "StateFacts") -> str:
     if state.expired:
         return "expired"
     return "replaced" if state.superseded_by else "live"
-
-
-def _bucket_lines(buckets: "Sequence[BucketFacts]") -> Iterator[str]:
-    """Yield how many buckets of each kind hold how many states, then each hot bucket."""
-    for kind, group in groupby(buckets, key=lambda bucket: bucket.kind):
-        of_kind = list(group)
-        fills = sorted(Counter(bucket.entries for bucket in of_kind).items())
-        counts = ", ".join(f"{count} with {entries or 'none'}" for entries, count in fills)
-        yield row("buckets" if of_kind[0] is buckets[0] else "", f"{kind:<8} {counts}, of at most {of_kind[0].cap}")
-    for bucket in buckets:
-        if bucket.is_hot:
-            yield row("  HOT", f"{bucket.kind:<8} {bucket.key}: {bucket.entries} of {bucket.cap}")

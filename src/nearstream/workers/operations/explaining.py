@@ -27,7 +27,7 @@ from nearstream.workers.pipeline.in_process import embedded
 
 if TYPE_CHECKING:  # the clients of Kafka and Redis, which files do not need
     from nearstream.workers.operations.inspection import Inspected
-    from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts
+    from nearstream.workers.redis.reading.inspect import StateFacts
 
 ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
 CELLS_MAX = 10**11  # of the table of the exact distance of two files, some five seconds
@@ -62,7 +62,6 @@ class Meeting:
     digest: bool  # whether they share the key of the digest
     lineage: bool
     chance: tuple[float, float, float]  # that two texts of this resemblance share a band, and for its interval
-    buckets: "tuple[BucketFacts, ...]" = ()  # of shared keys, with whether the earlier document is in them
     looked_up: int | None = None  # candidates of the later document now. None: the index was not asked
     is_candidate: bool = False  # whether the earlier document is one of them
 
@@ -267,11 +266,8 @@ def _meeting(deployment: Deployment, later: Side, earlier: Side, compared: Compa
     value, low, high = (
         hit_probability(point, bands, rows) for point in (resemblance.value, resemblance.low, resemblance.high)
     )
-    shared = {key.hex() for key in (ours.digest, ours.lineage, *ours.bands, *ours.anchors) if key is not None}
-    buckets = earlier.inspected.buckets if earlier.inspected else ()
     return Meeting(
         ours.digest == theirs.digest,
         ours.lineage is not None and ours.lineage == theirs.lineage,
         (round(value, 4), round(low, 4), round(high, 4)),
-        tuple(bucket for bucket in buckets if bucket.key in shared),
     )

@@ -21,7 +21,7 @@ from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import index_to_read
-from nearstream.workers.redis.reading.inspect import BucketFacts, StateFacts, inspect_buckets, inspect_document
+from nearstream.workers.redis.reading.inspect import StateFacts, inspect_document
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000
@@ -40,10 +40,9 @@ class Inspected:
 
     document_key: str  # `<collection>/<id>`
     status: DocumentStatus  # its status
-    reason: str  # What the status follows from. Empty for a live document whose buckets are known.
+    reason: str  # What the status follows from. Empty for a live document whose keys are known.
     scheme: str  # name of the scheme of the index
     states: tuple[StateFacts, ...] = ()  # those that the index holds, the newest first
-    buckets: tuple[BucketFacts, ...] = ()  # its buckets, if its keys are known
     # The whole signature of its current state, as `signatures` has it. None: its record is gone.
     signature: Signature | None = None
 
@@ -61,10 +60,9 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
         status = "expired" if states[0].expired else "live"
         signature = _readable(record, scheme)
         if signature is None or signature.digest != states[0].signature.digest:
-            reason = "its buckets are unknown: the signatures topic no longer holds the signature of its current state"
+            reason = "its keys are unknown: the signatures topic no longer holds the signature of its current state"
             return Inspected(document_key, status, reason, scheme.name, states)
-        buckets = await inspect_buckets(index, scheme.keys(signature, deployment.key), states[0].number)
-        return Inspected(document_key, status, "", scheme.name, states, buckets, signature)
+        return Inspected(document_key, status, "", scheme.name, states, signature)
 
 
 async def _record(

@@ -22,7 +22,6 @@ Tier = Literal[
     "too_short",
     "no_shared_key",
     "represented",
-    "full_bucket",
     "candidate_cap",
     "no_rule",
     "common_text",
@@ -105,30 +104,15 @@ def _in_the_index(explained: Explained) -> Iterator[Outcome]:
             f"resemblance {compared.estimate.resemblance.value:.2f} the chance to share a band is {value:.3f} "
             f"({low:.3f}-{high:.3f})",
         )
-    if meeting.buckets and not any(bucket.holds for bucket in meeting.buckets):
-        yield _not_in_bucket(explained)
-    elif meeting.looked_up is not None and not meeting.is_candidate:
+    if meeting.looked_up is not None and not meeting.is_candidate:
+        family = explained.earlier.state.family if explained.earlier.state else None
+        if family is not None and family.ordinal > 1:
+            name = explained.earlier.name
+            yield Outcome("represented", f"{name} is a copy: the representative of its family is found in its place")
         yield Outcome(
             "candidate_cap",
-            f"{meeting.looked_up} others rank before it: they share more or rarer keys, or stand for its family",
+            f"{meeting.looked_up} others rank before it: they share more or rarer keys, or its buckets were full",
         )
-
-
-def _not_in_bucket(explained: Explained) -> Outcome:
-    earlier, buckets = explained.earlier, explained.meeting.buckets if explained.meeting else ()
-    hot = [bucket for bucket in buckets if bucket.is_hot]
-    family = earlier.state.family if earlier.state else None
-    if hot or family is None:
-        fullest = max(hot or buckets, key=lambda bucket: bucket.entries)
-        return Outcome(
-            "full_bucket",
-            f"of {len(buckets)} shared buckets {len(hot)} are full, and none holds {earlier.name}; "
-            f"the fullest has {fullest.entries} of {fullest.cap}",
-        )
-    return Outcome(
-        "represented",
-        f"{earlier.name} is a copy: the representative of its family is in the {len(buckets)} shared buckets instead",
-    )
 
 
 def _after_comparison(deployment: Deployment, explained: Explained, compared: Compared) -> Outcome:

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from nearstream.schemas.documents.document import Document
-from nearstream.schemas.documents.evidence import Span
 from nearstream.schemas.topics.codec import decode_event, encode_signature
 from nearstream.schemas.verdicts.events import kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.exact import exact_distance
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
-from nearstream.workers.cli.compare import picture
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.cli.main import main
 
@@ -83,8 +81,6 @@ def test_every_relation_is_told_with_its_evidence_and_exit_code(
     assert text.startswith(f"relation         {relation}\nrule             {told['rule']}")
     assert f"\n  exact          {told['distance_exact']}\n" in text
     assert f"\nrule             {told['rule']} ({relation}): decides\n" in text
-    assert "\nnewer  |" in text
-    assert ("crossed" in text) != told["in_order"]
 
 
 def test_the_exact_distance_stands_beside_the_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,20 +175,3 @@ def test_of_a_pair_that_shares_a_key_but_fits_no_rule_the_nearest_is_told(
             break
     assert outcome["tier"] == "no_rule"
     assert "shared_passage (overlap) is nearest, which needs " in outcome["reason"]
-
-
-def passages(*places: tuple[int, int, int]) -> tuple[Span, ...]:
-    """Return spans from (start in newer, start in older, length)."""
-    return tuple(Span((one, one + length), (other, other + length)) for one, other, length in places)
-
-
-def test_bars_have_one_scale_while_text_of_one_alone_is_dotted() -> None:
-    newer, older, told = picture(passages((0, 160, 160)), 160, 640)
-    assert newer == f"newer  |{'a' * 16}|"
-    assert older == f"older  |{'.' * 16}{'a' * 16}{'.' * 32}|"
-    assert "in the same order" in told
-    assert list(picture((), 10, 5))[2] == "no common passage"
-    newer, older, told = picture(passages(*((at * 100, at * 100, 60) for at in range(30))), 3000, 3000)
-    assert {"z", "="} < set(newer)  # more passages than letters are still drawn
-    assert newer[6:] == older[6:]
-    assert told.startswith("30 common passages")

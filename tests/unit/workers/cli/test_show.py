@@ -11,11 +11,7 @@ from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.store.store import Position
 from nearstream.workers.cli.show import document_lines, document_report
 from nearstream.workers.operations.inspection import Inspected
-from nearstream.workers.redis.reading.inspect import (
-    BucketFacts,
-    MemberFacts,
-    StateFacts,
-)
+from nearstream.workers.redis.reading.inspect import MemberFacts, StateFacts
 
 DAY_MS = 86_400_000
 NOW_MS = 1_700_000_000_000
@@ -33,15 +29,9 @@ PAIRS = tuple(
 END_MS = NOW_MS + 2 * DAY_MS + 3_600_000
 CURRENT = StateFacts(111, Position(3, 17), SIGNATURE, NOW_MS, 0, True, MEMBER, PAIRS, False, END_MS, 300)
 FORMER = StateFacts(57, Position(3, 8), SIGNATURE, NOW_MS, 111, True, None, (), True, None, 290)
-BUCKETS = (
-    BucketFacts("digest", "d" * 16, 1, 12),
-    BucketFacts("band", "b" * 16, 12, 12),
-    BucketFacts("band", "c" * 16, 2, 12),
-    BucketFacts("anchor", "a" * 16, 4, 50, holds=False),
-)
 
 
-def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
+def test_a_live_document_is_told_with_all_its_states() -> None:
     told = list(document_lines(_inspected((CURRENT, FORMER)), NOW_MS))
     assert told == [
         "default/a\\u000a: live, expires in 2 d 1 h (2023-11-16T23:13:20+00:00)",
@@ -58,10 +48,6 @@ def test_a_live_document_is_told_with_all_its_states_and_hot_buckets() -> None:
         "states             number  version                     signature         bytes  events  observed",
         f"                      111  0101010101010101  live      3 offset 17         300       2  {OBSERVED}",
         f"                       57  0101010101010101  expired   3 offset 8          290       0  {OBSERVED}",
-        "buckets          digest   1 with 1, of at most 12",
-        "                 band     1 with 2, 1 with 12, of at most 12",
-        "                 anchor   1 with 4, of at most 50",
-        "  HOT            band     bbbbbbbbbbbbbbbb: 12 of 12",
     ]
 
 
@@ -114,8 +100,7 @@ def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
 
 def test_a_document_has_these_fields_in_json() -> None:
     told = json.loads(msgspec.json.encode(document_report(_inspected((CURRENT, FORMER)))))
-    assert list(told) == ["document_key", "status", "reason", "scheme", "states", "buckets"]
-    assert told["buckets"][3] == {"kind": "anchor", "key": "a" * 16, "entries": 4, "cap": 50, "holds": False}
+    assert list(told) == ["document_key", "status", "reason", "scheme", "states"]
     current, former = told["states"]
     assert current["signature"]["origin"] == {"topic": "documents", "partition": 2, "offset": 9}
     assert current["family"] | {"joined": {"hour": 1, "day": 2, "week": 3}} == current["family"]
@@ -125,4 +110,4 @@ def test_a_document_has_these_fields_in_json() -> None:
 
 
 def _inspected(states: tuple[StateFacts, ...]) -> Inspected:
-    return Inspected("default/a\n", "live", "", "s", states, BUCKETS)
+    return Inspected("default/a\n", "live", "", "s", states)

@@ -4,13 +4,10 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.matching.arriving import pack_keys
 from nearstream.streams.matching.family import FamilyFacts, facts_of
 from nearstream.streams.matching.protocol.decision import Decision, Pair, founder_of, unpack_decision
-from nearstream.streams.matching.protocol.tally import held_by
-from nearstream.streams.signing.scheme import Keys
-from nearstream.streams.store.limits import BAND_CAP, LINEAGE_CAP, WALK
-from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry, Measure, Query
+from nearstream.streams.store.limits import WALK
+from nearstream.streams.store.messages import Measure, Query
 from nearstream.streams.store.record import PATCH, lengthened, unpack_document_key, unpack_signature
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Position, Store
@@ -54,26 +51,6 @@ class StateFacts:
         return sum(pair.is_sent for pair in self.pairs)
 
 
-@dataclass(frozen=True)
-class BucketFacts:
-    """One bucket of a document."""
-
-    kind: str  # `digest`, `lineage`, `band` or `anchor`
-    key: str  # its key, in hex
-    entries: int  # count of its numbers, including those that have expired
-    cap: int  # maximum count of numbers
-    # Whether the current state of the document is in it. A copy leaves buckets to its representative.
-    holds: bool = True
-
-    @property
-    def is_hot(self) -> bool:
-        """Whether it is full, so that neighbours may be missing from it."""
-        return self.entries >= self.cap
-
-
-_KINDS = {DIGEST: "digest", LINEAGE: "lineage", BAND: "band", ANCHOR: "anchor"}
-
-
 _Stored = tuple[int, State, bytes, int]  # a number, its state, its whole record, and the bytes of that as it is stored
 
 
@@ -87,20 +64,6 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
         facts.append(_facts_of(index, stored, number if state.is_late else successor, now_ms))
         successor = successor if state.is_late else number
     return tuple(await asyncio.gather(*facts))
-
-
-async def inspect_buckets(index: RedisIndex, keys: Keys, number: int) -> tuple[BucketFacts, ...]:
-    """Return the buckets of a state, whose keys the index does not store."""
-    packed = b"".join(pack_keys(keys))
-    (found,) = await index.store().peek([Entry(number, 0, packed)])
-    held, caps = dict(held_by(found)), {LINEAGE: LINEAGE_CAP, ANCHOR: index.address.limits.bucket_cap}
-    buckets = []
-    for at in range(0, len(packed), KEY_BYTES):
-        key = packed[at : at + KEY_BYTES]
-        kind, numbers = key[:1], held.get(key, [])
-        cap = caps.get(kind, BAND_CAP)
-        buckets.append(BucketFacts(_KINDS[kind], key[1:].hex(), len(numbers), cap, number in numbers))
-    return tuple(buckets)
 
 
 async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
