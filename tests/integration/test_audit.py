@@ -83,7 +83,3 @@ def _check_precision(precision: dict[str, Any]) -> None:
         assert 0.9 < near["share"] < 1.1
     assert (host["certain"]["value"], host["certain"]["pairs"]) == (0, CLUSTERS)
     assert host["random"]["value"] > 0.5
-    distances = precision["distances"]
-    assert distances["pairs"] >= CLUSTERS
-    assert distances["within"] > 0.7 * distances["pairs"]
-    assert distances["median_error"] < 0.05

@@ -111,9 +111,6 @@ def precision_lines(precision: "Precision") -> Iterator[str]:
     yield row("pairs", f"{precision.pairs} with an event, of two lineages")
     for found in precision.fields:
         yield from _field_lines(found)
-    if (exact := precision.distances) is not None and exact.median_error is not None:
-        within = f"{exact.within} of {exact.pairs} lie in the 90 % band that their event tells"
-        yield row("exact distance", f"{within}, median error {exact.median_error:.3f} of the longer text")
 
 
 def _field_lines(found: "FieldPrecision") -> Iterator[str]:

@@ -9,30 +9,23 @@ pairs that do not belong together are random in such a field, pairs that do are 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from random import Random
-from statistics import fmean, median, variance
+from statistics import fmean, variance
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from msgspec import UnsetType
-
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.evidence import Distance, DocumentRef
+from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.verdicts.events import Event, ExactDuplicate, PairEvent, Retraction, kind_of
+from nearstream.schemas.verdicts.events import Event, PairEvent, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import same_lineage
-from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.signing.exact import exact_distance, normal_text
-from nearstream.workers.operations.audit.window import Place, Window, place_of, too_large
-from nearstream.workers.pipeline.in_process import embedded
+from nearstream.workers.operations.audit.window import Window, too_large
 
 STATES_MAX = 2_000_000  # states of documents in a window, about 500 bytes each
 CERTAIN_MIN = 10  # exact duplicates without which there is nothing to compare with
-PAIRS_MAX = 200  # of a window, drawn by chance, whose distances are compared with the exact ones
-_CHARACTERS_MAX = 100_000  # of a text that is kept
 _RANDOM_PARTNERS = 10
 _SEED = 2011
 _HOUR_MS = 3_600_000
@@ -115,63 +108,12 @@ class FieldPrecision:
 
 
 @dataclass(frozen=True)
-class Distances:
-    """How the distances of events agree with the exact ones."""
-
-    pairs: int  # that were compared exactly
-    within: int  # of these, whose exact distance lies in the 90 % band of the event
-    median_error: float | None  # of the estimates, over the length of the longer text. None: there is no pair
-
-
-class PairSample:
-    """A random sample of the pairs with a distance (reservoir sampling, Vitter 1985)."""
-
-    def __init__(self) -> None:
-        """Hold no pair yet."""
-        self._random = Random(_SEED)  # noqa: S311 - a sample is no secret
-        self._pairs: list[tuple[Place, Place, Distance]] = []
-        self._seen = 0
-
-    def offer(self, event: PairEvent) -> None:
-        """Take the pair of an event, in place of another one where the sample is full."""
-        one, other, distance = place_of(event.newer), place_of(event.older), event.evidence.distance
-        if one is None or other is None or isinstance(distance, UnsetType) or isinstance(event, ExactDuplicate):
-            return
-        self._seen += 1
-        if len(self._pairs) < PAIRS_MAX:
-            self._pairs.append((one, other, distance))
-        elif (at := self._random.randrange(self._seen)) < PAIRS_MAX:
-            self._pairs[at] = (one, other, distance)
-
-    async def compared(self, window: Window) -> Distances:
-        """Read the texts of the sample, and compare the distances of its pairs."""
-        wanted, texts = {place for pair in self._pairs for place in pair[:2]}, dict[Place, str]()
-        async with aclosing(window.documents(embedded(window.deployment))) as read:
-            async for record, parsed in read:
-                place = (record.partition, record.offset)
-                if place in wanted and not isinstance(parsed, Removal):
-                    text = normal_text(parsed.document.text or "", window.deployment.scheme)
-                    if len(text) <= _CHARACTERS_MAX:
-                        texts[place] = text
-        within, errors = 0, list[float]()
-        for one, other, told in self._pairs:
-            if one in texts and other in texts:
-                exact = exact_distance(texts[one], texts[other])
-                if exact is not None:
-                    within += told.low <= exact <= told.high
-                    errors.append(abs(told.value - exact) / max(len(texts[one]), len(texts[other])))
-        return Distances(len(errors), within, round(median(errors), 4) if errors else None)
-
-
-@dataclass(frozen=True)
 class Precision:
     """The precision in a window."""
 
     states: int  # states of documents in the window
     pairs: int  # pairs with an event, both of which are in the window and of two lineages
     fields: tuple[FieldPrecision, ...]  # the precision by each field
-    # How the distances of the events agree with the exact ones. None: they were not compared.
-    distances: Distances | None = None
 
 
 async def audit_precision(window: Window) -> Precision:
@@ -181,16 +123,13 @@ async def audit_precision(window: Window) -> Precision:
     """
     states = await _states(window)
     found: dict[str, Found] = {}
-    sample = PairSample()
     async with aclosing(window.events()) as events:
         async for event in events:
-            if not isinstance(event, DocumentVerdict | Retraction):
-                sample.offer(event)
             pair = _pair(event, states)
             if pair is not None:
                 found[event.event_id] = pair
     observed = [state for versions in states.values() for state in versions.values()]
-    return replace(measure(observed, list(found.values())), distances=await sample.compared(window))
+    return measure(observed, list(found.values()))
 
 
 def measure(observed: Sequence[Observed], found: Sequence[Found]) -> Precision:
