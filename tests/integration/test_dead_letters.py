@@ -166,10 +166,8 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         listed = deployment.run("dlq", "list", "--json", "--quiet")
         rows = [json.loads(line) for line in listed.stdout.splitlines()]
         assert [(row["reason"], row["letters"]) for row in rows] == [("not_json", 5), ("invalid_id", 1)]
-        assert [place["id"] for place in rows[0]["places"]] == newest_first[:3]
-        head, row, *places = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
+        head, row = deployment.run("dlq", "list", "--reason", "invalid_id").stdout.decode().splitlines()
         assert [head.split()[:3], row.split()[:3]] == [["reason", "letters", "replayed"], ["invalid_id", "1", "0"]]
-        assert [line.split()[0] for line in places] == [dead_id(*other[:3])]
 
         topic, partition, offset = map(str, refused[-1][:3])
         shown = deployment.run("dlq", "show", topic, partition, offset).stdout.decode()
@@ -179,9 +177,6 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         assert "header     x: 1\nheader     x: null\nheader     y: \\xff\n{4\n" in shown
         name = dead_id(*other[:3])
         assert deployment.run("dlq", "show", name).stdout.endswith(b"key        null\na\\u001b[31m\nb\\xff\n")
-        assert deployment.run("dlq", "show", name, "--hex").stdout.endswith(
-            b"00000000  61 1b 5b 33 31 6d 0a 62 ff                       a.[31m.b.\n"
-        )
         whole = json.loads(deployment.run("dlq", "show", newest_first[0], "--json").stdout)
         assert (whole["id"], whole["key"], whole["value"]) == (newest_first[0], b"\x1b[31m".hex(), texts[4].hex())
         assert [(each["name"], each["value"]) for each in whole["headers"]] == [("x", "31"), ("x", None), ("y", "ff")]

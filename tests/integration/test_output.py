@@ -106,7 +106,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["index", "drop", ARGUMENT]
     yield ["dlq", "show", ARGUMENT, "0", "0"]
     yield ["dlq", "show", topic, *position]
-    yield ["dlq", "show", dead_id(*refused[:3]), "--hex"]
+    yield ["dlq", "show", dead_id(*refused[:3])]
     yield ["dlq", "show", dead_id(*refused[:3]), "--json"]
     yield ["dlq", "replay", "--dry-run"]
     yield ["dlq", "replay"]

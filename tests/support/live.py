@@ -166,7 +166,7 @@ async def live_server(
     """Serve the live page of a feed for the block."""
     app = application(Gate(tokens))
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
-    add_operator_routes(app, feed, Deployment.of(load({})), say, replay)
+    add_operator_routes(app, feed, say, replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
         yield Server(listened, session)

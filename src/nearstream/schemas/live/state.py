@@ -235,38 +235,3 @@ class LiveReplay(msgspec.Struct, frozen=True, kw_only=True):
 
     sent: Annotated[Count, Meta(description="Records that were sent, or that would be.")]
     skipped: Annotated[dict[str, int], Meta(description="Records that were not, by cause.")]
-
-
-class LiveSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting of the server."""
-
-    variable: Annotated[str, Meta(description="Its variable.")]
-    value: Annotated[str, Meta(description="Its value. A secret is masked.")]
-    default: Annotated[str, Meta(description="Its default.")]
-    help: Annotated[str, Meta(description="What it means.")]
-
-
-class LiveInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that workers of a role read."""
-
-    topic: Annotated[str, Meta(description="Name of the topic.")]
-    records: Annotated[Count | None, Meta(description="Records that wait. Null: not known, or never read.")]
-    seconds: Annotated[Seconds | None, Meta(description="Age of the oldest of them. Null: none waits, or not known.")]
-
-
-class LiveRole(msgspec.Struct, frozen=True, kw_only=True):
-    """What the workers of a role read and write."""
-
-    role: Annotated[str, Meta(description="The role, as in `nearstream worker ROLE`.")]
-    group: Annotated[str, Meta(description="Their consumer group.")]
-    reads: Annotated[tuple[LiveInput, ...], Meta(description="Topics that they read.")]
-    writes: Annotated[tuple[str, ...], Meta(description="Topics to which they write.")]
-
-
-class LiveDeployment(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the server, and the way of a record through the topics."""
-
-    version: Annotated[str, Meta(description="Release of the server.")]
-    scheme: Annotated[str, Meta(description="The scheme of the signatures.")]
-    roles: Annotated[tuple[LiveRole, ...], Meta(description="The roles of workers, in the order of the way.")]
-    settings: Annotated[tuple[LiveSetting, ...], Meta(description="All settings of the server.")]

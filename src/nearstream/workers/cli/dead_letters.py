@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SHOWN_CHARACTERS = 2000
 _DEAD_ID = re.compile(r"[0-9a-f]{32}")
-_HEX_COLUMNS = 16
 _PARTITION_MAX = 2**31 - 1
 _DAY_SECONDS = 86_400
 
@@ -44,10 +43,8 @@ def add_dlq(parser: argparse.ArgumentParser) -> None:
     show = add(actions, "show", summary, show_dead_letter, example=example, no="there is no such dead letter")
     words, meaning = "ID | TOPIC PARTITION OFFSET", "id of the dead letter, or the position of the refused record"
     show.add_argument("dead_letter", nargs="+", metavar=words, help=meaning)
-    show.usage = f"nearstream dlq show [-h] [--hex | --json] [--timeout S] {words}"
-    form = show.add_mutually_exclusive_group()
-    form.add_argument("--hex", action="store_true", help="show all bytes in hex instead of the first characters")
-    add_json(form, "one JSON object with all bytes in hex")
+    show.usage = f"nearstream dlq show [-h] [--json] [--timeout S] {words}"
+    add_json(show, "one JSON object with all bytes in hex")
     replaying = add(
         actions,
         "replay",
@@ -85,7 +82,7 @@ def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
     if counts and not options.json:
         print_line(f"{'reason':<26} {'letters':>9} {'replayed':>9}  written")
     for reason, count in counts.items():
-        print_report(_count_object(reason, count), _count_lines(reason, count), is_json=options.json)
+        print_report(_count_object(reason, count), [_count_line(reason, count)], is_json=options.json)
     return Exit.OK
 
 
@@ -113,7 +110,7 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
         print_message(_missing(options.dead_letter))
         return Exit.NO
     value = dead_letter.original.value or b""
-    lines = (*_dead_letter_lines(dead_letter), *(_hex_lines(value) if options.hex else _text_lines(value)))
+    lines = (*_dead_letter_lines(dead_letter), *_text_lines(value))
     print_report(_whole_object(dead_letter), lines, is_json=options.json)
     return Exit.OK
 
@@ -136,12 +133,10 @@ def _wanted_id(words: list[str]) -> str:
     return ""
 
 
-def _count_lines(reason: str, count: "ReasonCount") -> Iterator[str]:
-    written = f"{utc_time(count.oldest_ms)} to {utc_time(count.newest_ms)}"
+def _count_line(reason: str, count: "ReasonCount") -> str:
     replayed = "-" if count.replayed is None else count.replayed
-    yield f"{escaped(reason):<26} {count.count:>9} {replayed:>9}  {written}"
-    for written_ms, record in count.newest:
-        yield f"    {_id_of(reason, record) or '-':<32}  {utc_time(written_ms)}  {_position(record)}"
+    written = f"{utc_time(count.oldest_ms)} to {utc_time(count.newest_ms)}"
+    return f"{escaped(reason):<26} {count.count:>9} {replayed:>9}  {written}"
 
 
 def _listed_line(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> str:
@@ -153,7 +148,14 @@ def _listed_line(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -
 
 def _listed_object(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> dict[str, object]:
     reason, refused = (dead_letter.reason, dead_letter.original) if dead_letter else (NOT_OURS, record)
-    fields: dict[str, object] = {"reason": reason, **_place(reason, refused, record.timestamp_ms)}
+    fields: dict[str, object] = {
+        "reason": reason,
+        "id": _id_of(reason, refused),
+        "topic": refused.topic,
+        "partition": refused.partition,
+        "offset": refused.offset,
+        "written": utc_time(record.timestamp_ms, "milliseconds"),
+    }
     if dead_letter:
         names = ("stage", "detail", "worker", "replays", "size", "sha256", "payload")
         fields |= {name: getattr(dead_letter, name) for name in names}
@@ -184,16 +186,6 @@ def _position(record: ConsumerRecord) -> str:
     return f"{escaped(record.topic)} {record.partition} {record.offset}"
 
 
-def _place(reason: str, refused: ConsumerRecord, written_ms: int) -> dict[str, object]:
-    return {
-        "id": _id_of(reason, refused),
-        "topic": refused.topic,
-        "partition": refused.partition,
-        "offset": refused.offset,
-        "written": utc_time(written_ms, "milliseconds"),
-    }
-
-
 def _count_object(reason: str, count: "ReasonCount") -> dict[str, object]:
     return {
         "reason": reason,
@@ -201,7 +193,6 @@ def _count_object(reason: str, count: "ReasonCount") -> dict[str, object]:
         "replayed": count.replayed,
         "oldest": utc_time(count.oldest_ms, "milliseconds"),
         "newest": utc_time(count.newest_ms, "milliseconds"),
-        "places": [_place(reason, record, written_ms) for written_ms, record in count.newest],
     }
 
 
@@ -234,14 +225,7 @@ def _text_lines(value: bytes) -> Iterator[str]:
     shown = head[:SHOWN_CHARACTERS]
     yield from shown.removesuffix("\n").split("\n")
     if len(shown) < len(head) or len(value) > 4 * SHOWN_CHARACTERS:
-        yield "… (--hex shows all)"
-
-
-def _hex_lines(value: bytes) -> Iterator[str]:
-    for start in range(0, len(value), _HEX_COLUMNS):
-        row = value[start : start + _HEX_COLUMNS]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        yield f"{start:08x}  {row.hex(' '):<{3 * _HEX_COLUMNS - 1}}  {text}"
+        yield "… (--json shows all)"
 
 
 def _printable(text: str) -> str:

@@ -242,7 +242,7 @@ async def serve_demo(deployment: Deployment, examples: Sequence[Document], opene
     replay = Replay(deployment, examples)
     app = application(Gate(deployment.settings.api_token))
     add_live_routes(app, replay.feed, Stored(deployment, replay.states))
-    add_operator_routes(app, replay.feed, deployment, say_nowhere, None)
+    add_operator_routes(app, replay.feed, say_nowhere, None)
     add_handlers(app, {"check": partial(_check, deployment, replay)})
     async with listening(app, deployment.settings.api) as address:
         await replay.warm_up()

@@ -317,11 +317,6 @@ ROUTES = {
         refused=_REFUSED_CHANGE,
         takes=_json(state.LiveSilenceRequest),
     ),
-    "settings": Route(
-        "GET /v1/settings",
-        "Return the settings of the server, and the way of a record through the topics",
-        {"200": _response("Settings and roles.", state.LiveDeployment)},
-    ),
     "page": Route("GET /", "Return the live page", _FILE, is_open=True),
     "page_file": Route(
         "GET /page/{file}",

@@ -1,12 +1,11 @@
-"""Show and change what needs a token for all collections: dead letters, silences of alerts, and the settings."""
+"""Show and change what needs a token for all collections: dead letters and silences of alerts."""
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import version
 
 import msgspec
 from aiohttp import web
@@ -15,25 +14,15 @@ from aiohttp.typedefs import Handler
 from nearstream.schemas.alerts.alert import Silence, silence_key
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.live.state import (
-    LiveDeployment,
-    LiveInput,
-    LiveReplay,
-    LiveReplayRequest,
-    LiveRole,
-    LiveSetting,
-    LiveSilenceRequest,
-)
+from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest, LiveSilenceRequest
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.exit_codes import RefusalError
-from nearstream.workers.config.settings import Settings, SettingsError, own_group, table
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Outbox, OutboxFullError
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.requests import RefusedError, asked_for_all, json_response, require_all, unconfirmed
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.replay import SENT, plan_replay, replay_dead_letters
 from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
@@ -46,19 +35,14 @@ log = logging.getLogger(__name__)
 _REQUEST_BYTES = 4096
 _WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
 _SAY_SECONDS = 5.0
-_ROLES = ("sign", "match", "decide", "alert")
-Lags = Mapping[str, list[PartitionLag]]  # by consumer group
 
 
-def add_operator_routes(
-    app: web.Application, feed: Feed, deployment: Deployment, say: Say, replay: Replay | None
-) -> None:
-    """Let an operator see dead letters and settings, and silence alerts.
+def add_operator_routes(app: web.Application, feed: Feed, say: Say, replay: Replay | None) -> None:
+    """Let an operator see dead letters, and silence alerts.
 
     `say` sends a record to the topic of silences. `replay` sends the records of a reason again, if that is offered.
     """
     handlers: dict[str, Handler] = {
-        "settings": partial(_settings, feed, deployment),
         "dead_letters": partial(_list, feed),
         "dead_letter": partial(_show, feed),
         "silence": partial(_silence, feed, say),
@@ -86,11 +70,6 @@ async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
 async def _list(feed: Feed, request: web.Request) -> web.Response:
     require_all(request)
     return json_response(feed.letters.shown(feed.now_ms()))
-
-
-async def _settings(feed: Feed, deployment: Deployment, request: web.Request) -> web.Response:
-    require_all(request)
-    return json_response(deployment_of(deployment, feed.lags))
 
 
 async def _show(feed: Feed, request: web.Request) -> web.Response:
@@ -141,41 +120,3 @@ async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:
         raise unconfirmed("kafka_unavailable") from None
     feed.alarms.silence(key, said)
     return json_response(feed.state(""))
-
-
-def deployment_of(deployment: Deployment, lags: Lags) -> LiveDeployment:
-    """Return the settings of a deployment with secrets masked, and its roles with their lag as far as it is known."""
-    settings = deployment.settings
-    return LiveDeployment(
-        version=version("nearstream"),
-        scheme=deployment.scheme.name,
-        roles=tuple(_role(own_group(settings, role), role, lags) for role in _ROLES),
-        settings=tuple(
-            LiveSetting(variable=variable, value=value, default=default, help=meaning)
-            for variable, value, default, meaning in table(settings)
-        ),
-    )
-
-
-def _role(settings: Settings, role: str, lags: Lags) -> LiveRole:
-    known = lags.get(settings.group, [])
-    return LiveRole(
-        role=role,
-        group=settings.group,
-        reads=tuple(_input(topic, known) for topic in _topics(settings, role, "READ")),
-        writes=tuple(_topics(settings, role, "WRITE")),
-    )
-
-
-def _topics(settings: Settings, role: str, operation: str) -> Iterator[str]:
-    for permission in acls.needed(settings, role):
-        if (permission.kind, permission.operation) == ("topic", operation):
-            yield permission.name
-
-
-def _input(topic: str, lags: list[PartitionLag]) -> LiveInput:
-    rows = [row for row in lags if row.topic == topic]
-    if all(row.committed < 0 for row in rows):
-        return LiveInput(topic=topic, records=None, seconds=None)
-    seconds = max((row.seconds for row in rows if row.seconds is not None), default=None)
-    return LiveInput(topic=topic, records=sum(row.records for row in rows), seconds=seconds)

@@ -140,7 +140,7 @@ async def serving(
         add_label_routes(app, deployment.scheme, learner, index, guards)
         add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
         say = partial(say_in_kafka, outbox, deployment.topic(SILENCES))
-        add_operator_routes(app, feed, deployment, say, partial(replay_reason, deployment))
+        add_operator_routes(app, feed, say, partial(replay_reason, deployment))
         async with (
             watching_redis(index.asking, settings.namespace, guards, feed),
             listening(app, settings.api) as address,

@@ -66,18 +66,6 @@ async def claim_deployment(deployment: Deployment, role: str, wait_seconds: floa
         log.warning("group %s takes the place of group %s on %s", ours.group, known.group, topic)
 
 
-async def require_scheme(deployment: Deployment, wait_seconds: float) -> None:
-    """Refuse settings that would not sign as the started workers of the deployment do."""
-    address, topic = deployment.index_address(), deployment.topic(SIGNATURES)
-    records = await _asked(deployment, partial(deployments, address=address), wait_seconds)
-    if topic not in records:
-        raise SettingsError(
-            f"NEARSTREAM_NAMESPACE: {address.namespace} in Redis does not know the scheme of {topic}: restore the"
-            " former value, or start a worker first"
-        )
-    require_same(records, address, topic, await _ours(deployment, wait_seconds))
-
-
 async def describe_lost_record(deployment: Deployment, wait_seconds: float) -> str | None:
     """Explain why Redis has no record of a group that has read a topic, and what to do."""
     settings = deployment.settings

@@ -30,7 +30,6 @@ from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.records import between, offsets_since
 from nearstream.workers.operations.terminal import Progress
 
-_NEWEST_SHOWN = 3
 _IDS_REMEMBERED = 100_000
 Span = tuple[int, int]
 ALL_REASONS = ""
@@ -130,19 +129,15 @@ class ReasonCount:
     count: int = 0  # how many there are
     oldest_ms: int = 0  # when the first one was written
     newest_ms: int = 0  # when the last one was written
-    # The last refused records, newest first, each with the time of its dead letter.
-    newest: list[tuple[int, ConsumerRecord]] = field(default_factory=list)
     replayed: int | None = None  # How many a replay has decided. None: unknown.
 
-    def add(self, written_ms: int, refused: ConsumerRecord, replayed: bool | None) -> None:
-        """Count a dead letter and remember the position of its refused record."""
+    def add(self, written_ms: int, replayed: bool | None) -> None:
+        """Count a dead letter."""
         if replayed is not None:
             self.replayed = (self.replayed or 0) + replayed
         self.oldest_ms = min(self.oldest_ms, written_ms) if self.count else written_ms
         self.newest_ms = max(self.newest_ms, written_ms)
         self.count += 1
-        self.newest.append((written_ms, refused._replace(key=None, value=None, headers=[])))
-        self.newest = sorted(self.newest, reverse=True)[:_NEWEST_SHOWN]
 
 
 async def ranges(
@@ -195,8 +190,7 @@ async def count(
             its_reason = dead_letter.reason if dead_letter else NOT_OURS
             replay_log = logs.get(TopicPartition(record.topic, record.partition))
             replayed = replay_log.covers(its_reason, record.offset) if replay_log else None
-            refused = dead_letter.original if dead_letter else record
-            counts.setdefault(its_reason, ReasonCount()).add(record.timestamp_ms, refused, replayed)
+            counts.setdefault(its_reason, ReasonCount()).add(record.timestamp_ms, replayed)
     return dict(sorted(counts.items(), key=lambda pair: -pair[1].count))
 
 

@@ -1,24 +1,15 @@
-"""Send refused records to their topics again.
-
-In place of a signature of another scheme, its document is signed again, if `documents` still holds it at the position
-that the signature names. That gives the signature that a worker with the right settings would have sent, with an equal
-origin, and so events with equal ids.
-"""
+"""Send refused records to their topics again."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.documents.signature import Origin, Signature
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature, encode_signature
-from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, NOT_OURS, Reason, StoredDeadLetter, sent_again, size_of
+from nearstream.schemas.topics.dead_letter import MAX_REPLAYS, NOT_OURS, StoredDeadLetter, sent_again, size_of
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES
-from nearstream.streams.ingest.parse import Removal
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer
@@ -26,13 +17,9 @@ from nearstream.workers.kafka.errors import KafkaError, refused, retriable
 from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES
 from nearstream.workers.kafka.records import SendAll, record_at, sender
 from nearstream.workers.operations import dead_letters
-from nearstream.workers.operations.claim import require_scheme
 from nearstream.workers.operations.dead_letters import RecentIds, Replayed
 from nearstream.workers.operations.terminal import Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-
-if TYPE_CHECKING:
-    from nearstream.workers.pipeline.in_process import Embedded
 
 SENT = "sent"  # what became of a record, or why it was not sent:
 DECIDED_BEFORE = "decided by an earlier replay"
@@ -47,65 +34,10 @@ _RECORD_BYTES = 64 * 1024  # fetched for one original, more only if its batch is
 _KEEP_MS = 1000 * (DEAD_LETTERS.retention_seconds or 0)
 
 SaveLog = Callable[[TopicPartition, int, Replayed], Awaitable[None]]
-# Why a document is not signed again.
-UNREADABLE = "its signature cannot be read"
-NO_DOCUMENT = "its signature names no record of documents"
-DOCUMENT_GONE = "documents no longer holds its document"
-DOCUMENT_REFUSED = "its document cannot be signed"
 
 
 class NotSentError(Exception):
     """A refused record is not sent again. The message says why."""
-
-
-@dataclass
-class Resigner:
-    """Replaces signatures of other schemes."""
-
-    deployment: Deployment  # the deployment whose scheme is wanted
-    client: AIOKafkaConsumer  # reads documents and refused records
-    wait_seconds: float  # how long to wait for Kafka, and for Redis
-    _job: "Embedded | None" = field(default=None, init=False)
-
-    async def resign(self, refused: ConsumerRecord, partitions: Collection[TopicPartition]) -> ConsumerRecord:
-        """Return a record of `signatures` with a signature of the deployment's scheme, if its document is there."""
-        try:
-            signature = decode_signature(refused.value or b"")
-        except InvalidMessageError:
-            raise NotSentError(UNREADABLE) from None
-        job = await self._checked_job()
-        if signature.scheme == self.deployment.scheme.name:
-            return refused  # It is right, and the worker that refused it had other settings.
-        document = await self._document(signature.origin, partitions)
-        return refused._replace(value=encode_signature(_signed(job, document, signature.document_key)))
-
-    async def _checked_job(self) -> "Embedded":
-        from nearstream.workers.pipeline.in_process import embedded
-
-        if self._job is None:
-            await require_scheme(self.deployment, self.wait_seconds)
-            self._job = embedded(self.deployment)
-        return self._job
-
-    async def _document(self, origin: Origin | None, partitions: Collection[TopicPartition]) -> ConsumerRecord:
-        if origin is None or origin.topic != self.deployment.topic(DOCUMENTS):
-            raise NotSentError(NO_DOCUMENT)
-        tp = TopicPartition(origin.topic, origin.partition)
-        record = await record_at(self.client, tp, origin.offset) if tp in partitions else None
-        if record is None:
-            raise NotSentError(DOCUMENT_GONE)
-        return record
-
-
-def _signed(job: "Embedded", document: ConsumerRecord, document_key: str) -> Signature:
-    try:
-        signature = job.sign(document)
-    except InvalidMessageError:
-        raise NotSentError(DOCUMENT_REFUSED) from None
-    # If the topic was deleted and created again, another document may have this offset.
-    if isinstance(signature, Removal) or signature.document_key != document_key:
-        raise NotSentError(DOCUMENT_GONE)
-    return signature
 
 
 async def replay_dead_letters(
@@ -113,9 +45,8 @@ async def replay_dead_letters(
 ) -> Counter[str]:
     """Send the records of the dead letters of a reason (empty: of all) since a time again, each once.
 
-    In place of a signature of another scheme, a signature of the deployment's scheme is sent. What was decided is kept
-    in the replay log for as long as dead letters are kept. The numbers of records sent and skipped are returned, the
-    latter by cause.
+    What was decided is kept in the replay log for as long as dead letters are kept. The numbers of records sent and
+    skipped are returned, the latter by cause.
     """
     async with (
         sender(deployment.settings, wait_seconds) as send_all,
@@ -148,8 +79,7 @@ async def _replaying(
         consumer(settings, wait_seconds, fetch_bytes=_RECORD_BYTES, fetch_wait_ms=1) as original_client,
         admin(settings, wait_seconds) as admin_client,
     ):
-        resigner = Resigner(deployment, original_client, wait_seconds)
-        yield _Replay(settings, reason, dead_letter_client, admin_client, resigner, progress)
+        yield _Replay(settings, reason, dead_letter_client, admin_client, original_client, progress)
 
 
 @dataclass
@@ -158,7 +88,7 @@ class _Replay:
     reason: str  # of the dead letters to decide. Empty: of all
     dead_letters: AIOKafkaConsumer
     admin: AIOKafkaAdminClient  # reads and writes the replay log
-    resigner: Resigner
+    originals: AIOKafkaConsumer  # reads refused records
     progress: Progress
     send_all: SendAll = _nothing
     save_log: SaveLog = _nothing
@@ -226,7 +156,9 @@ class _Replay:
             raise NotSentError(EXHAUSTED)
         if tp not in self.max_bytes:
             raise NotSentError(OTHER_TOPIC)
-        record = sent_again(dead_letter, await self._usable(tp, dead_letter))
+        record = sent_again(
+            dead_letter, dead_letter.original if dead_letter.is_whole else await self._original(tp, dead_letter)
+        )
         if record.key is None and record.value is None:
             raise NotSentError(EMPTY)
         if size_of(record.key, record.value, record.headers) > self.max_bytes[tp]:
@@ -238,16 +170,9 @@ class _Replay:
                 raise
             raise NotSentError(f"refused by Kafka: {type(error).__name__}") from error
 
-    async def _usable(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
-        """Return the refused record, in place of a signature of another scheme one of ours."""
-        original = dead_letter.original if dead_letter.is_whole else await self._original(tp, dead_letter)
-        if dead_letter.reason == Reason.OTHER_SCHEME:
-            return await self.resigner.resign(original, self.max_bytes.keys())
-        return original
-
     async def _original(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
         """Read the refused record from its topic."""
-        record = await record_at(self.resigner.client, tp, dead_letter.original.offset)
+        record = await record_at(self.originals, tp, dead_letter.original.offset)
         # If the topic was deleted and created again, another record may have this offset.
         if record is None or sha256(record.value or b"").hexdigest() != dead_letter.sha256:
             raise NotSentError(GONE)

@@ -1,4 +1,4 @@
-"""Dead letters, their replay and the settings are for those who may see all collections."""
+"""Dead letters and their replay are for those who may see all collections."""
 
 import asyncio
 import json
@@ -6,16 +6,12 @@ from collections import Counter
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.workers.config.exit_codes import RefusalError
-from nearstream.workers.config.settings import load
-from nearstream.workers.http.operator import deployment_of
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, new_feed
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
 TOKENS = f"{MAIL} mail\n{ALL_TOKEN} *"
-PATHS = ("/v1/dead-letters", "/v1/settings", "/v1/dead-letters/00ff")
+PATHS = ("/v1/dead-letters", "/v1/dead-letters/00ff")
 
 
 class Replays:
@@ -130,23 +126,3 @@ async def test_an_alert_is_silenced_by_who_may_see_all_and_said_in_kafka() -> No
         assert [await silence(body) for body in ({}, {**asked, "hours": 169}, "x" * 5_000)] == [400, 400, 413]
         assert await silence(asked, MAIL) == await silence(asked, Origin="https://other.example") == 403
     assert len(said) == 3
-
-
-SECRET = "a-secret-of-thirty-two-characters-or-more"  # noqa: S105 - of the test
-
-
-def test_each_role_has_its_group_its_topics_and_its_lag_and_no_secret_is_shown() -> None:
-    given = {"TOPIC_PREFIX": "x.", "GROUP": "g", "HASH_KEY": SECRET, "REDIS": f"redis://:{SECRET}@a:1/0"}
-    deployment = Deployment.of(load({f"NEARSTREAM_{name}": value for name, value in given.items()}))
-    rows = [PartitionLag("x.nearstream.documents.v1", number, 5 - 6 * number, 0, 9, 4.5) for number in range(2)]
-    unread = PartitionLag("x.nearstream.verdicts.v1", 0, -1, 0, 9, 4.5)
-    shown = deployment_of(deployment, {"g": [*rows, unread], "g.alert": [unread]})
-    roles = {role.role: role for role in shown.roles}
-    assert list(roles) == ["sign", "match", "decide", "alert"]
-    assert {name: role.group for name, role in roles.items()} == dict.fromkeys(roles, "g") | {"alert": "g.alert"}
-    (documents,) = roles["sign"].reads
-    assert (documents.topic, documents.records, documents.seconds) == ("x.nearstream.documents.v1", 13, 4.5)
-    assert [each.records for each in roles["alert"].reads] == [None] * 4  # verdicts, dead letters, silences, its alerts
-    assert "x.nearstream.alerts.v1" in roles["alert"].writes
-    assert SECRET not in str(shown)
-    assert {each.variable for each in shown.settings} >= {"NEARSTREAM_HASH_KEY", "NEARSTREAM_REDIS"}

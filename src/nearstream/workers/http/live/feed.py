@@ -19,7 +19,6 @@ from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
 from nearstream.workers.http.live.families import Growth
 from nearstream.workers.http.live.troubles import Alarms, Letters
-from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.operations.checks import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
@@ -211,7 +210,7 @@ class Feed:
         """Start without events. The clock returns the time of the stream in milliseconds since 1970."""
         self.ring = Ring()
         self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
-        self.lags: dict[str, list[PartitionLag]] = {}  # of each consumer group, in each partition of what it reads
+
         self.why = "no event source is connected yet"  # Why no events can be read now. Empty: they can.
         self.loading: float | None = None  # Share of the last hour that is read after a start. None: all of it.
         self.day: tuple[int, ...] = ()  # Verdicts in each half hour of the last day. Empty: not known.

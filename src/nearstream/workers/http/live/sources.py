@@ -200,14 +200,12 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
             while True:
                 members = await group_members(client, settings.group)
                 rows = await read_lag()
-                feed.lags[settings.group] = rows
                 feed.lag = trend.add(rows, time.monotonic())
                 feed.unread[settings.group] = tuple(unread(rows, members))
                 await asyncio.sleep(_LAG_SECONDS)
     finally:
         feed.lag = None
-        for known in (feed.lags, feed.unread):
-            known.pop(settings.group, None)
+        feed.unread.pop(settings.group, None)
 
 
 async def _follow_alerts(settings: Settings, feed: Feed) -> None:
@@ -230,8 +228,7 @@ async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
             lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag,
         ):
             members = await group_members(client, settings.group)
-            rows = feed.lags[settings.group] = await read_lag()
-            feed.unread[settings.group] = tuple(unread(rows, members, "alert"))
+            feed.unread[settings.group] = tuple(unread(await read_lag(), members, "alert"))
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:

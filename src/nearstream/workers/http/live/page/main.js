@@ -7,11 +7,11 @@ import { FamiliesView } from "./view_families.js";
 import { LetterView, LettersView } from "./view_letters.js";
 import { LiveView } from "./view_live.js";
 import { PairView } from "./view_pair.js";
-import { SettingsView } from "./view_settings.js";
+import { WorkersView } from "./view_workers.js";
 
 const VIEWS = {
   live: ["Live", LiveView], families: ["Families", FamiliesView], document: ["Document", DocumentView], check: ["Check", CheckView], letters: ["Dead letters", LettersView],
-  settings: ["Settings", SettingsView],
+  workers: ["Workers", WorkersView],
   family: [null, FamiliesView, "families"], pair: [null, PairView, "document"], letter: [null, LetterView, "letters"],
 };
 const EVERY = 1000, WITHIN = 2500, RECENT = 60;
