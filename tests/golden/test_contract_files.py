@@ -15,7 +15,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, page_headers
-from nearstream.schemas.published.asyncapi import VOCABULARY, asyncapi_document
+from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import MESSAGES, json_schemas
 from nearstream.schemas.topics.codec import (
     ORIGIN_HEADER,
@@ -188,13 +188,3 @@ def test_the_operations_are_those_that_a_worker_needs_permissions_for(role: str)
     actions = {"READ": "receive", "WRITE": "send"}
     topics = [permission for permission in needed(Settings(), role) if permission.kind == "topic"]
     assert told == {(actions[permission.operation], permission.name) for permission in topics}
-
-
-def test_every_relation_has_its_terms_in_other_vocabularies() -> None:
-    assert {name.partition(",")[0] for name in VOCABULARY} == set(RELATIONS)
-    shown = {
-        key: terms
-        for message in ASYNCAPI["components"]["messages"].values()
-        for key, terms in message.get("x-vocabulary", {}).items()
-    }
-    assert shown == VOCABULARY

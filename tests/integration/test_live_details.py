@@ -22,7 +22,6 @@ async def test_a_pair_and_a_document_come_from_the_index(redis_url: str) -> None
         status, pair = await api.send("GET", f"/v1/pair?newer={name}&older=a")
         assert (status, pair["relation"], pair["keys"]) == (200, "near_duplicate", None)
         assert {pair["newer"]["id"], pair["older"]["id"]} == {"a", AWKWARD}
-        assert sum(pair["cells"]) > 64
         status, document = await api.send("GET", f"/v1/document?id={name}")
         assert (status, document["id"], document["verdict"], len(document["states"])) == (200, AWKWARD, None, 1)
         for path in (

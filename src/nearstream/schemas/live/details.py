@@ -60,7 +60,6 @@ class LivePair(msgspec.Struct, frozen=True, kw_only=True):
     added: Annotated[Count | None, Meta(description="Estimated characters that only the newer document has.")]
     removed: Annotated[Count | None, Meta(description="Estimated characters that only the older document has.")]
     keys: Annotated[SharedKeys | None, Meta(description="Shared keys. Null: the index keeps too little to say.")]
-    cells: Annotated[tuple[bool, ...], Meta(description="For each slot of the sketch, whether both are equal.")]
     spans: Annotated[tuple[LiveSpan, ...], Meta(description="The longest common passages, at most 64.")]
     rules: Annotated[tuple[LiveRule, ...], Meta(description="All rules, in the order in which they are tried.")]
     low_confidence: Annotated[tuple[str, ...], Meta(description="Why the numbers are weak.")]

@@ -28,22 +28,6 @@ from nearstream.schemas.verdicts.events import RELATIONS
 
 Json = dict[str, Any]  # parts of AsyncAPI, each with a form of its own
 
-# What a relation event says in other vocabularies, of the newer document about the older one.
-VOCABULARY: dict[str, dict[str, str]] = {
-    "exact_duplicate": {"DataCite": "IsIdenticalTo", "schema.org": "sameAs", "PROV": "alternateOf"},
-    "near_duplicate": {"DataCite": "IsVariantFormOf", "DCTERMS": "isFormatOf", "PROV": "alternateOf"},
-    "containment, inner newer": {"DataCite": "IsPartOf", "DCTERMS": "isPartOf", "schema.org": "isPartOf"},
-    "containment, inner older": {"DataCite": "HasPart", "DCTERMS": "hasPart", "schema.org": "hasPart"},
-    "version": {
-        "DataCite": "IsNewVersionOf",
-        "DCTERMS": "replaces",
-        "schema.org": "isBasedOn",
-        "PROV": "wasRevisionOf",
-    },
-    "rearranged": {"DataCite": "IsVariantFormOf", "DCTERMS": "isFormatOf", "PROV": "alternateOf"},
-    "overlap": {"DCTERMS": "relation"},
-}
-
 _EVENTS = ("verdict", *RELATIONS, "retraction")
 _RAW = {"plain_text": "text/plain", "html_page": "text/html"}
 # The messages of each value in the table of topics.
@@ -206,9 +190,6 @@ def _messages() -> Json:
     }
     for name in _EVENTS:
         found[name] = _message(name, _EVENT_HEADERS | _TRACE | (_PARTS if name == "verdict" else {}))
-        terms = {key: value for key, value in VOCABULARY.items() if key.partition(",")[0] == name}
-        if terms:
-            found[name]["x-vocabulary"] = terms
     found["alert"] = _message("alert", _EVENT_HEADERS)
     found["label"] = _message("label", {})
     found["silence"] = _message("silence", {})

@@ -33,7 +33,7 @@ _SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream compare`."""
     declare(parser, show_comparison, example="nearstream compare old.txt new.txt", no="the documents are unrelated")
-    kinds = "file with one document: a text, JSON (.json), JSON Lines (.jsonl), or a signature (.msgpack)"
+    kinds = "file with one document: a text, JSON (.json) or JSON Lines (.jsonl)"
     for name in ("a", "b"):
         parser.add_argument(name, metavar=name.upper(), help=kinds)
     add_json(parser, "one JSON object")

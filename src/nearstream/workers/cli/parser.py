@@ -68,19 +68,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
-# Former names of this release, with what takes their place.
-FORMER = {
-    "nearstream explain": "type `nearstream show A B`, or of two files `nearstream compare A B`",
-    "nearstream why-not": "type `nearstream show A B`, whose row `outcome` names what kept the pair from being told",
-    "nearstream inspect": "type `nearstream show ID`",
-    "nearstream families": "type `nearstream stats`, or `nearstream show ID --members` for all documents of a family",
-    "nearstream novel": "type `nearstream check --novel PATH`",
-    "nearstream tune": "bands and rows belong to the preset (NEARSTREAM_SCHEME)",
-    "nearstream lmtp": "the API takes the mail: `nearstream milter --learn`, or POST /v1/check?learn=1",
-    "nearstream mcp": "it is an example: run examples/agent_tools.py",
-    "nearstream audit symbols": "it was a measurement of the scheme, not of a deployment",
-    "nearstream audit unrelated": "it was a measurement of the scheme, not of a deployment",
-}
 FIRST_STEPS = """\
 nearstream says how each document relates to those before it. Three first steps:
 
@@ -124,8 +111,6 @@ class _Parser(argparse.ArgumentParser):
             known = list(map(str, action.choices or ()))
             near = get_close_matches(str(value), known, 1)
             is_command = isinstance(action, argparse._SubParsersAction)
-            if is_command and (named := f"{self.prog} {value}") in FORMER:
-                self.exit(2, f"{named}: no command any more: {FORMER[named]}\n")
             listed = "`--help` lists all commands" if is_command else f"choose from {', '.join(known)}"
             meant = f"did you mean {near[0]}? " if near else ""
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}: {meant}{listed}") from None

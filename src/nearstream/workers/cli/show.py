@@ -50,8 +50,8 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     example = "nearstream show https://a.example/1 https://a.example/2"
     declare(parser, show, example=example, no="an id is unknown")
     meaning = (
-        "one id: a document of the index. Two: how they relate; in place of one id, a file with one document or a "
-        "signature (.msgpack), where id:X is always an id"
+        "one id: a document of the index. Two: how they relate; in place of one id, a file with one document, where "
+        "id:X is always an id"
     )
     parser.add_argument("names", nargs="+", type=document_id, metavar="ID", help=meaning)
     members = "of one id: all documents of its family, one a line"

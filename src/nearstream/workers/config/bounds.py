@@ -49,10 +49,7 @@ PATTERNS = {
     "group_instance": (r"[A-Za-z0-9._-]{0,200}", "at most 200 letters, digits, dots, underscores or dashes"),
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits or dashes"),
     "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "at most 100 letters, digits, dots, underscores or dashes"),
-    "scheme": (
-        "fine|mail|compact|noise",
-        "fine (also in place of standard, dense and letters), mail, compact (also of bands-only) or noise",
-    ),
+    "scheme": ("fine|mail|compact|noise", "fine, mail, compact or noise"),
     "verdicts": ("all|related|none", "all, related or none"),
     "html_content": ("(main|all)(-links)?", "main, all, main-links or all-links"),
     "mail_content": ("whole|thread", "whole or thread"),

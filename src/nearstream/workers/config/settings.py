@@ -17,23 +17,6 @@ from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
-# What holds in place of the settings that this release ended.
-_ENDED = dict.fromkeys(("bands", "rows"), "the preset in NEARSTREAM_SCHEME sets it") | {
-    "distance_ratio_max": "it is 0.15, at which `confidence` was measured",
-    "mean_resemblance_min": "every preset has LD signatures, whose bounds are fixed",
-    "containment_min": "it is 0.7, at which `confidence` was measured",
-    "order_free_min": "it is 0.09, at which `confidence` was measured",
-    "events_per_family": "a document has one event with each other family",
-    "bucket_cap": "it is 100",
-    "candidates": "it is 60",
-    "max_value_bytes": "it is 4 MiB",
-    "max_clock_skew_seconds": "it is a day",
-    "dead_letter_max_consecutive": "it is 100, and no limit with NEARSTREAM_DEAD_LETTER_MAX_RATIO=0",
-    "kafka_compression": "records are sent as they are, set compression.type of the topics",
-    "redis_cluster": "write redis+cluster:// or rediss+cluster:// in NEARSTREAM_REDIS",
-    "public_url": "write public_url in the file of NEARSTREAM_ALERTS",
-    "traces": "set OTEL_EXPORTER_OTLP_ENDPOINT",
-}
 _KEY_MIN_BYTES = 32
 
 
@@ -179,9 +162,7 @@ def shown(name: str, value: object) -> str:
 
 
 def _meant(name: str) -> str:
-    """Return what holds in place of a setting that ended, or which name is similar."""
-    if name in _ENDED:
-        return f" any more: {_ENDED[name]}"
+    """Return which name is similar."""
     similar = get_close_matches(name, [item.name for item in fields(Settings)], n=1)
     return f", is it {PREFIX}{similar[0].upper()}?" if similar else ", `env -i nearstream settings` lists all"
 

@@ -99,23 +99,13 @@ async def _required(
     require_same(records, deployment.index_address(), topic, await _ours(deployment, wait_seconds))
     known = records.get(topic)
     if known is not None and known.group != group and not new_group:
+        read = " and ".join(map(deployment.topic, _READ[role]))
         raise SettingsError(
             f"NEARSTREAM_GROUP: {topic} and {deployment.settings.namespace} in Redis belong to group {known.group}, got"
             f" {group}: restore the former value; on purpose, run `nearstream worker --new-group`, which as {group}"
-            f" {await _effect_of_new_group(deployment, role, wait_seconds)}"
+            f" goes on where that group has stopped, or reads all of {read} from the start and sends all events again"
         )
     return known
-
-
-async def _effect_of_new_group(deployment: Deployment, role: str, wait_seconds: float) -> str:
-    topics = [deployment.topic(topic) for topic in _READ[role]]
-    committed = {
-        topic: await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds) for topic in topics
-    }
-    unread = [topic for topic in topics if not committed[topic]]
-    if not unread:
-        return "goes on where it stopped before, and sends the events since then again"
-    return f"reads all of {' and '.join(unread)} from the start and sends all events again"
 
 
 async def _ours(deployment: Deployment, wait_seconds: float) -> DeploymentRecord:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from nearstream.schemas.documents.document import document_key
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
+from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arriving
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the clients of Kafka and Redis, which files do not need
     from nearstream.workers.operations.inspection import Inspected
     from nearstream.workers.redis.reading.inspect import StateFacts
 
-ID_PREFIX, SIGNATURE_SUFFIX = "id:", ".msgpack"
+ID_PREFIX = "id:"
 CELLS_MAX = 10**11  # of the table of the exact distance of two files, some five seconds
 _NO_KEYS = Keys(b"", None, (), ())
 
@@ -40,7 +40,7 @@ class Side:
 
     name: str  # as it was asked for
     signature: Signature | None  # as the index keeps it, where its record on `signatures` is gone
-    keys: Keys | None  # None: its signature is not whole or not of this scheme
+    keys: Keys | None  # None: its signature is not whole, or has no words
     inspected: "Inspected | None" = None  # None: it was given as a file
     text: str = ""  # of a file. Empty: only the signature is known
 
@@ -99,8 +99,7 @@ async def explain(
 ) -> Explained:
     """Explain how two documents relate, of which the index has at least one.
 
-    Each name is an id in the index, a file with one document, or a file with its signature (`.msgpack`). With `id:` in
-    front it is always an id.
+    Each name is an id in the index, or a file with one document. With `id:` in front it is always an id.
     """
     from nearstream.workers.redis.index.index import index_to_read
     from nearstream.workers.redis.server.client import until_answered
@@ -178,26 +177,11 @@ def _is_file(name: str) -> bool:
 
 def _side_of_file(deployment: Deployment, path: str) -> Side:
     try:
-        if path.endswith(SIGNATURE_SUFFIX):
-            signature, text = _stored(path), ""
-        else:
-            signature, text = _signed(deployment, path)
+        signature, text = _signed(deployment, path)
     except InvalidMessageError as error:
         raise InvalidMessageError(error.reason, f"{escaped(path, PATH_CHARACTERS)}: {error.detail}") from None
-    keys = None
-    if signature.scheme == deployment.scheme.name and signature.n_bytes:
-        deployment.scheme.check(signature)
-        keys = deployment.scheme.keys(signature, deployment.key)
+    keys = deployment.scheme.keys(signature, deployment.key) if signature.n_bytes else None
     return Side(path, signature, keys, text=text)
-
-
-def _stored(path: str) -> Signature:
-    """Return the signature in a file, which is the value of a record of `signatures`."""
-    with Path(path).open("rb") as file:
-        packed = file.read(SIGNATURE_MAX_BYTES + 1)
-    if len(packed) > SIGNATURE_MAX_BYTES:
-        raise InvalidMessageError(Reason.TOO_LARGE, "expected a signature")
-    return decode_signature(packed)
 
 
 def _signed(deployment: Deployment, path: str) -> tuple[Signature, str]:

@@ -17,7 +17,6 @@ from nearstream.workers.pipeline.deployment import Deployment
 # What can lose a pair, in the order in which it is asked.
 Tier = Literal[
     "not_live",
-    "other_scheme",
     "other_collection",
     "too_short",
     "no_shared_key",
@@ -46,10 +45,10 @@ def outcome(deployment: Deployment, explained: Explained) -> Outcome:
     compared, stored = explained.compared, explained.stored
     if stored is not None and stored.is_sent and compared is not None:
         return _related(compared, is_sent=True)
-    for lost in (*_before_comparison(deployment, explained), *_in_the_index(explained)):
+    for lost in (*_before_comparison(explained), *_in_the_index(explained)):
         return lost
     if compared is None:
-        return Outcome("other_scheme", f"the scheme of these settings is {deployment.scheme.name}")
+        raise ValueError("a reason expected for which both documents were not compared")
     return _after_comparison(deployment, explained, compared)
 
 
@@ -58,7 +57,7 @@ def comparison_text(comparison: Comparison) -> str:
     return f"{comparison.number} {comparison.value:.4g} {comparison.sign} {comparison.bound:g} ({comparison.threshold})"
 
 
-def _before_comparison(deployment: Deployment, explained: Explained) -> Iterator[Outcome]:
+def _before_comparison(explained: Explained) -> Iterator[Outcome]:
     """Yield what keeps a pair from being compared at all."""
     sides = (explained.earlier, explained.later)
     for side in sides:
@@ -66,7 +65,7 @@ def _before_comparison(deployment: Deployment, explained: Explained) -> Iterator
             reason = f": {side.inspected.reason}" if side.inspected.reason else ""
             yield Outcome("not_live", f"{side.name} is {side.inspected.status}{reason}")
     signatures = [side.signature for side in sides if side.signature is not None]
-    yield from _misfits(deployment.scheme.name, signatures)
+    yield from _misfits(signatures)
     if explained.compared is not None and explained.compared.rule is TOO_SHORT:
         yield Outcome("too_short", _short(signatures, explained.compared.estimate.fewer_words))
 
@@ -78,10 +77,7 @@ def _short(signatures: Sequence[Signature], fewer_words: int) -> str:
     return f"the shorter has {fewer_words} words, {MIN_WORDS} expected"
 
 
-def _misfits(scheme: str, signatures: Sequence[Signature]) -> Iterator[Outcome]:
-    for signature in signatures:
-        if signature.scheme != scheme:
-            yield Outcome("other_scheme", f"{signature.id} has {signature.scheme}, not {scheme}")
+def _misfits(signatures: Sequence[Signature]) -> Iterator[Outcome]:
     collections = sorted({signature.collection for signature in signatures})
     if len(collections) > 1:
         yield Outcome("other_collection", f"one is in {collections[0]}, the other in {collections[1]}")

@@ -2,20 +2,16 @@
 
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from nearstream.schemas.documents.document import Document
-from nearstream.schemas.topics.codec import decode_event, encode_signature
+from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.exact import exact_distance
-from nearstream.streams.signing.scheme import preset
-from nearstream.streams.signing.signer import Signer
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.cli.main import main
 
@@ -111,7 +107,7 @@ def test_the_page_on_relations_shows_what_is_printed(tmp_path: Path, capsys: pyt
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = written(tmp_path, "good", text=" ".join(words(1, 50)))
-    contents = {"empty.txt": b"", "list.json": b"[]", "broken.json": b"{", "none.jsonl": b"\n", "a.msgpack": b"\xc1"}
+    contents = {"empty.txt": b"", "list.json": b"[]", "broken.json": b"{", "none.jsonl": b"\n"}
     contents["two.jsonl"] = b'{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n'
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -123,13 +119,6 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
         assert name in told.err
 
 
-def foreign_signature(folder: Path, text: str) -> str:
-    """Write the signature of a text under another scheme."""
-    document = Document(id="foreign", text=text, observed_at=datetime(2026, 3, 2, tzinfo=UTC))
-    (folder / "foreign.msgpack").write_bytes(encode_signature(Signer(preset("compact", KEY), KEY).sign(document)))
-    return str(folder / "foreign.msgpack")
-
-
 def test_the_outcome_names_the_tier_that_lost_the_pair(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +127,6 @@ def test_the_outcome_names_the_tier_that_lost_the_pair(
     mail = written(tmp_path, "b", text=text, collection="mail")
     of_file = {name: of_examples(tmp_path, *KNOWN[name]) for name in ("unrelated", "version", "overlap")}
     for tier, pair, reason in (
-        ("other_scheme", [foreign_signature(tmp_path, text), a], "foreign has compact-1-"),
         ("other_collection", [a, mail], "one is in default, the other in mail"),
         ("too_short", [short, a], "the shorter has 3 words, 8 expected"),
         ("too_short", [written(tmp_path, "empty", text=""), short], "empty has no words"),

@@ -12,7 +12,7 @@ import pytest
 from nearstream.workers.cli.arguments import since
 from nearstream.workers.cli.main import main
 from nearstream.workers.cli.parser import COMMANDS as TABLE
-from nearstream.workers.cli.parser import FORMER, GROUPS, create_parser
+from nearstream.workers.cli.parser import GROUPS, create_parser
 from tests.support.commands import COMMANDS, PARSERS
 
 HEAVY = {"numpy", "faust", "mode", "aiokafka", "redis"}
@@ -57,15 +57,6 @@ def test_every_command_has_help_and_an_example_that_it_takes(capsys: pytest.Capt
         assert create_parser().parse_args(command[1:]).command == function
         assert list(inspect.signature(function).parameters) == ["settings", "options"]
         assert function.__module__ == f"nearstream.workers.cli.{TABLE[path[0]][0].partition(':')[0]}"
-
-
-def test_a_former_name_answers_with_what_takes_its_place(capsys: pytest.CaptureFixture[str]) -> None:
-    for former in FORMER:
-        with pytest.raises(SystemExit) as ended:
-            main([*former.split()[1:], "a", "b"])
-        told = capsys.readouterr()
-        assert (ended.value.code, told.out) == (2, "")
-        assert told.err == f"{former}: no command any more: {FORMER[former]}\n"
 
 
 def test_few_commands_are_to_be_learned() -> None:

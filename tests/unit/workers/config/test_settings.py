@@ -43,8 +43,6 @@ def test_each_setting_has_one_variable() -> None:
 
 # A variable, how its refusal begins behind its name, and values that are refused.
 REFUSED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("bands", f"{NO_SETTING} any more: the preset in NEARSTREAM_SCHEME sets it", ("16",)),
-    ("redis_cluster", f"{NO_SETTING} any more: ", ("yes",)),
     ("kafak", f"{NO_SETTING}, is it NEARSTREAM_KAFKA?", ("x",)),
     ("redis_url", f"{NO_SETTING}, is it NEARSTREAM_REDIS?", ("x",)),
     ("topics_prefix", f"{NO_SETTING}, is it NEARSTREAM_TOPIC_PREFIX?", ("x",)),
@@ -94,14 +92,6 @@ def test_s17_what_is_wrong_is_named_without_a_secret() -> None:
         for value in values:
             told = refusal(**{name: value})
             assert told.startswith(f"NEARSTREAM_{name.upper()}: {expected}"), (name, value, told)
-
-
-@pytest.mark.parametrize(
-    ("former", "now"), [("standard", "fine"), ("dense", "fine"), ("letters", "fine"), ("bands-only", "compact")]
-)
-def test_a_preset_that_ended_is_answered_with_the_one_to_take(former: str, now: str) -> None:
-    (_, _, names) = refusal(scheme=former).partition(": expected ")
-    assert former in names.partition(now)[2].partition(")")[0]
 
 
 def test_a_file_is_refused_by_its_variable_if_it_holds_no_value(tmp_path: Path) -> None:

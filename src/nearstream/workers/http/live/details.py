@@ -19,7 +19,6 @@ from nearstream.schemas.live.details import (
 from nearstream.schemas.live.state import LiveFamilyDetail
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.fingerprints.parameters import SLOTS
 from nearstream.streams.relations.conditions import Condition, conditions
 from nearstream.streams.relations.describe import (
     Related,
@@ -73,7 +72,6 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
         added=added,
         removed=removed,
         keys=_keys(newer, older, deployment),
-        cells=_cells(newer, older),
         spans=_spans(related),
         rules=tuple(map(_rule, conditions(numbers, deployment.thresholds))),
         low_confidence=related.verdict.low_confidence,
@@ -115,21 +113,6 @@ def _keys(newer: Signature, older: Signature, deployment: Deployment) -> SharedK
     if not newer.anchors or not older.anchors:
         return None
     return shared_keys(*(deployment.scheme.keys(each, deployment.key) for each in (newer, older)))
-
-
-def _cells(newer: Signature, older: Signature) -> tuple[bool, ...]:
-    """Return which slots of the sketches agree in the four bits that the index keeps."""
-    return tuple(one == other for one, other in zip(_low_bits(newer.sketch), _low_bits(older.sketch), strict=True))
-
-
-def _low_bits(sketch: bytes) -> list[int]:
-    """Return the low four bits of each slot of a sketch, whole or as an index keeps it with two slots in a byte."""
-    width = len(sketch) // SLOTS
-    return (
-        [byte & 15 for byte in sketch[::width]]
-        if width
-        else [bits for byte in sketch for bits in (byte & 15, byte >> 4)]
-    )
 
 
 def _spans(related: Related) -> tuple[LiveSpan, ...]:

@@ -24,8 +24,6 @@ FIRST, EDITED = _signed("first", WORDS), _signed("edited", [*WORDS[:400], "new",
 def test_a_pair_shows_what_both_share() -> None:
     pair = pair_of(FIRST, EDITED, DEPLOYMENT)
     assert (pair.newer.id, pair.older.id, pair.relation) == ("edited", "first", "near_duplicate")
-    assert len(pair.cells) == 128
-    assert pair.cells.count(True) > 100
     assert pair.added is not None
     assert pair.removed is not None
     assert pair.added - pair.removed == EDITED.characters - FIRST.characters
@@ -45,4 +43,3 @@ def test_moved_passages_are_marked_and_an_unrelated_pair_has_a_picture_too() -> 
     assert (moved.relation, {span.moved for span in moved.spans}) == ("rearranged", {True, False})
     other = pair_of(FIRST, _signed("other", [f"else{number}" for number in range(500)]), DEPLOYMENT)
     assert (other.relation, other.spans) == ("unrelated", ())
-    assert other.cells.count(True) < 40

@@ -32,7 +32,7 @@ const side = (name, ref, collection) => el("div", {}, el("span", { class: "quiet
   el("a", { href: to("document", collection, ref.id) }, id(ref.id)), el("span", { class: "quiet number" }, `  ${day(ref.observed_at)}, ${count(ref.characters)} characters`));
 
 function picture(pair) {
-  const equal = pair.cells.filter(Boolean).length, decided = pair.rules.find((rule) => rule.holds);
+  const decided = pair.rules.find((rule) => rule.holds);
   return [
     el("section", { class: "card", id: "pair" },
       el("div", { class: "head" }, el("h1", {}, chip(pair.relation)), el("span", { class: "quiet" }, `by the rule “${words(pair.rule)}”`),
@@ -47,7 +47,6 @@ function picture(pair) {
     card("Common passages", bars(pair), el("p", { class: "quiet" }, order(pair.spans))),
     el("div", { class: "columns" },
       el("div", { class: "lists" },
-        card(`Sketch: ${equal} of ${pair.cells.length} slots agree`, el("div", { class: "cells", role: "img", "aria-label": `${equal} of ${pair.cells.length} slots agree` }, pair.cells.map((same) => el("i", { class: same ? "eq" : "" })))),
         card("Resemblance", scale(pair.resemblance, decided?.clauses.flat().find((each) => each.number === "mean_resemblance")?.bound), el("p", { class: "quiet" }, `95 % interval ${percent(pair.resemblance.low)} to ${percent(pair.resemblance.high)}`)),
         pair.keys && card("Shared keys", facts([term("bands"), `${pair.keys.bands} of ${pair.keys.bands_of}`], [term("anchors"), `${count(pair.keys.anchors)} of ${count(pair.keys.anchors_newer)} and ${count(pair.keys.anchors_older)}`]))),
       card("Rules, in the order in which they are tried", el("table", { id: "rules" }, el("tbody", {}, rules(pair.rules, decided))))),
