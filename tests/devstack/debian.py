@@ -71,7 +71,6 @@ _RECIPES = {
         ("usr/lib/chromium/chromium-headless-shell", "--no-sandbox", "--dump-dom", "about:blank")
     ),
     "dovecot-imapd": _Recipe(("usr/sbin/dovecot", "--version"), packages=("dovecot-sieve",)),
-    "fish": _Recipe(("usr/bin/fish", "--no-config", "-c", "complete -C 'cd '"), folders=("usr/etc/fish",)),
     "postfix": _Recipe(("usr/sbin/postconf", "-d", "mail_version")),
     "prometheus": _Recipe(("usr/bin/prometheus", "--version")),
     "prometheus-alertmanager": _Recipe(("usr/bin/prometheus-alertmanager", "--version")),
@@ -82,7 +81,6 @@ _RECIPES = {
     "swaks": _Recipe(("usr/bin/swaks", "--version"), perl=()),
     "systemd": _Recipe(("usr/bin/systemd-analyze", "--version")),
     "wget": _Recipe(("usr/bin/wget", "--version")),
-    "zsh-static": _Recipe(("bin/zsh-static", "-f", "-c", "exit"), packages=("zsh-common",)),
 }
 
 

@@ -23,7 +23,7 @@ ID = "id" + "".join(char for char in HOSTILE if ord(char) >= 0xA0)
 ARGUMENT = "\x1b]0;title\x07\u2028\u202e"
 FILE = "f\x1b[31m\r\n\x9b\u2029\u2066.jsonl"
 # Their whole output is a text of ours, or JSON for a program.
-FIXED = {("completion",), ("serve",), ("milter",)}
+FIXED = {("serve",), ("milter",)}
 
 
 def documents() -> list[dict[str, object]]:

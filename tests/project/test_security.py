@@ -87,9 +87,9 @@ SERVING = ("aiohttp.web", "aiohttp.http_exceptions", "aiohttp.typedefs")
 # The HTTP API at NEARSTREAM_API, webhooks that NEARSTREAM_ALERTS names, and NEARSTREAM_KAFKA_TOKEN_URL.
 CLIENTS = dict.fromkeys(("client.py", "webhooks.py", "tokens.py"), "aiohttp")
 RUNNING = ("pickle", "marshal", "shelve", "yaml", "dill", "cloudpickle", "jsonpickle")
-# The others escape what they write. The script for completion holds texts of ours only.
+# The others escape what they write.
 WRITERS = {f"{name}.{way}" for name in ("sys.stdout", "sys.stderr") for way in ("write", "writelines")} | {"print"}
-WRITING = ("terminal.py", "setup.py")
+WRITING = ("terminal.py",)
 
 
 def test_s07_s16_s18_s20_no_module_fetches_writes_or_runs_what_it_is_sent_by_itself() -> None:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from nearstream.workers.cli.parser import create_whole_parser
+from nearstream.workers.cli.parser import _declare, create_parser
 
 
 def parsers(
@@ -15,9 +15,11 @@ def parsers(
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
+                if not path:
+                    _declare(command, name)
                 yield from parsers(command, (*path, name))
 
 
-PARSERS = dict(parsers(create_whole_parser()))
+PARSERS = dict(parsers(create_parser()))
 # The function of each command, None for a group of commands.
 COMMANDS = {path: parser.get_default("command") for path, parser in PARSERS.items()}

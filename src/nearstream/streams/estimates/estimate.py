@@ -13,7 +13,6 @@ _CHANCE = 2**-KEPT_SLOT_BITS  # probability that two different slots agree in th
 _SYMBOLS_PER_DRAW = 8
 # The fields of an estimate in order, as native/estimates/estimate.h packs them.
 PACKED = Struct("=16s9q19d5?3x")
-_KINSHIP_UNIT = 0.02  # about one standard deviation of the distance of unrelated texts
 
 
 @dataclass(frozen=True)
@@ -129,14 +128,6 @@ class Estimate(NamedTuple):
     def changed_characters(self) -> int:
         """Return the distance in whole characters, which is at least 1 unless the texts are equal."""
         return 0 if self.is_equal else max(1, round(self.distance))
-
-    @property
-    def kinship(self) -> float:
-        """Return how far the distance is below that of unrelated texts.
-
-        The unit is about one standard deviation of the distance of unrelated texts.
-        """
-        return (self.expected - self.distance) / (_KINSHIP_UNIT * self.longer_characters)
 
 
 def unpack_estimates(packed: bytes) -> list[Estimate]:

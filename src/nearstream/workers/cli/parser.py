@@ -30,7 +30,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "(NEARSTREAM_API)",
         ),
         "settings": ("setup:add_settings", "list all settings with their values and meanings"),
-        "completion": ("setup:add_completion", "print a script that completes commands in a shell"),
     },
     "operators, to watch": {
         "lag": ("topics:add_lag", "show the consumer lag in records and seconds"),
@@ -162,15 +161,6 @@ def create_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="command", action=_Commands)
     for name, (_, summary) in COMMANDS.items():
         commands.add_parser(name, help=summary, description=sentence(summary))
-    return parser
-
-
-def create_whole_parser() -> argparse.ArgumentParser:
-    """Create the parser with the arguments of all commands, for which their rooms are all imported."""
-    parser = create_parser()
-    (commands,) = parser._get_positional_actions()
-    for name, command in dict(commands.choices or {}).items():
-        _declare(command, name)
     return parser
 
 

@@ -1,17 +1,11 @@
-"""Check a deployment, print settings and completions."""
+"""Check a deployment, and print settings."""
 
 import argparse
 
-import shtab
-
 from nearstream.workers.cli.arguments import add_json, add_timeout, declare
-from nearstream.workers.cli.parser import create_whole_parser
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, table
 from nearstream.workers.operations.terminal import print_report
-
-SHELLS = ("bash", "zsh", "fish")
-_COMPLETED_AS = {"paths": shtab.FILE, "a": shtab.FILE, "b": shtab.FILE}
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
@@ -53,27 +47,3 @@ def show_settings(settings: Settings, options: argparse.Namespace) -> Exit:
         line = f"{variable:<36} {value:<36} {meaning}" + (f" (default {default})" if value != default else "")
         print_report(fields, [line], is_json=options.json)
     return Exit.OK
-
-
-def add_completion(parser: argparse.ArgumentParser) -> None:
-    """Declare `nearstream completion`."""
-    declare(parser, print_completion, example="nearstream completion bash")
-    parser.add_argument("shell", choices=SHELLS, help="shell of the script")
-
-
-def print_completion(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print a script that completes commands, options, their choices and paths."""
-    parser = create_whole_parser()
-    _mark_paths(parser)
-    print(shtab.complete(parser, options.shell))
-    return Exit.OK
-
-
-def _mark_paths(parser: argparse.ArgumentParser) -> None:
-    """Mark the arguments that name a file or a folder, for shtab."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                _mark_paths(command)
-        elif action.dest in _COMPLETED_AS:
-            action.complete = _COMPLETED_AS[action.dest]  # type: ignore[attr-defined] # shtab looks for it

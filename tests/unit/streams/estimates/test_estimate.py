@@ -158,7 +158,6 @@ def test_equal_normal_forms_have_distance_zero_however_short() -> None:
         numbers = of_texts(text, f"  {text.upper()} ")
         assert (numbers.distance, numbers.low, numbers.high) == (0, 0, 0)
         assert numbers.resemblance.value == 1
-    assert numbers.kinship > 10
 
 
 def test_a_signature_that_lies_about_its_digest_gives_shares_and_distances_all_the_same() -> None:
@@ -175,7 +174,6 @@ def test_texts_without_common_symbols_have_the_distance_of_unrelated_texts() -> 
     numbers, places = of_texts(*both), places_of(*both)
     assert numbers.distance == numbers.expected == numbers.high
     assert (numbers.matches, places.segment, places.passages) == (0, None, ())
-    assert numbers.kinship == 0
 
 
 def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() -> None:

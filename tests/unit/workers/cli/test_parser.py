@@ -82,7 +82,7 @@ def test_every_number_is_checked_by_the_parser() -> None:
 
 def test_nothing_heavy_is_loaded_before_a_command_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     helps = [f"{' '.join(path)} --help" for path in COMMANDS]
-    short = ["--version", "", "--help", "completion bash", "settings --json", "worker sing", "shwo", "label"]
+    short = ["--version", "", "--help", "settings --json", "worker sing", "shwo", "label"]
     for wrong, arguments in (("", [*short, *helps]), ("x", ["worker"])):
         if wrong:
             monkeypatch.setenv("NEARSTREAM_INDEX_SLOTS", wrong)
