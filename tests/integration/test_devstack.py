@@ -1,7 +1,6 @@
 """The local stack starts, survives faults, restarts, and never leaves a process behind."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import redis
 
 from tests.devstack import background
 from tests.devstack.redis import redis_answers, redis_server
-from tests.devstack.server import LocalServer, StackUnavailableError, port_answers, running
+from tests.devstack.server import LocalServer, port_answers, running
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -55,15 +54,6 @@ def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: Loca
         "hash-max-listpack-value": "8192",
     }
     client.close()
-
-
-def test_a_server_that_cannot_start_says_why(own_redis: LocalServer, tmp_path: Path) -> None:
-    port = own_redis.address.split(":")[1]
-    second = redis_server(tmp_path)
-    taken = [port if word == second.address.split(":")[1] else word for word in second.command]
-    again = LocalServer("Redis", second.address, taken, tmp_path / "log", redis_answers)
-    with pytest.raises(StackUnavailableError, match="in use"):
-        again.start()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
@@ -136,28 +126,3 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) 
     assert done.stderr.startswith(f"cannot write {tmp_path / 'file'}")
     assert done.stderr.endswith('Name a folder of yours: make STACK="$HOME/nearstream-stack" stack\n')
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("has_venv", [False, True])
-def test_make_stack_says_that_a_checkout_is_read_only(has_venv: bool, tmp_path: Path) -> None:
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    if has_venv:
-        (tmp_path / ".venv/bin").mkdir(parents=True)
-        (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n')
-        (tmp_path / ".venv/bin/python").chmod(0o755)
-        (tmp_path / ".venv/installed-test").touch()
-    mount = f'mount --bind "{tmp_path}" "{tmp_path}" && mount -o remount,ro,bind "{tmp_path}" && cd "{tmp_path}"'
-    script = f'{mount} || {{ echo "no mount" >&2; exit 77; }}; make -s stack'
-    command = ["/usr/bin/env", "unshare", "-m", "sh", "-c", script]
-    of_outer_make = {"MAKELEVEL", "MAKEFLAGS", "MFLAGS"}  # they would number this make and change its options
-    given = {name: value for name, value in os.environ.items() if name not in of_outer_make}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
-    if "no mount" in done.stderr or "unshare:" in done.stderr:
-        pytest.skip(f"nothing can be mounted: {done.stderr.strip()}")
-    assert (done.returncode, done.stdout) == (2, "")
-    ours, of_make = done.stderr.splitlines()
-    assert ours.startswith(
-        "cannot write build: Read-only" if has_venv else f"cannot write {tmp_path}: copy the checkout"
-    )
-    assert of_make.startswith("make: ***")
