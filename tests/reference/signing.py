@@ -11,7 +11,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import SLOTS, AnchorRules, LdRules
 from nearstream.streams.native import Signed
 from nearstream.streams.signing.scheme import Scheme, preset
-from nearstream.streams.signing.signer import MAX_BYTES, Signer
+from nearstream.streams.signing.signer import MAX_BYTES, Signer, without_layout
 from tests.reference.ld import pack_varints, pack_words
 from tests.reference.normal_form import is_spaceless, normalized
 
@@ -45,7 +45,7 @@ def sign(text: str, scheme: Scheme, key: HashKey) -> Signed:
     """Return the digests of a text, and what its signature says of it."""
     characters = normalized(text, scheme.text)
     form, spaceless = characters.encode(), is_spaceless(characters, scheme.text)
-    digests = key.digest(form), key.digest(text.encode("utf-8", "surrogatepass"))
+    digests = key.digest(form), key.digest(without_layout(text))
     features = Features(form, spaceless, scheme, key)
     found = features.shingles()
     rate, ld, gaps, windows = ld_signature(form, scheme.ld, key)

@@ -65,7 +65,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
         id: The document's id.
         digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme
             counts signs, they are a digest of both the normal form and the signs.
-        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8, with one space between its words.
+        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8, with one space for each run of ASCII spaces.
         observed_at_ms: Milliseconds since 1970, up to the year 8659.
         n_bytes: Bytes of the normal form in UTF-8.
         characters: Code points of the normal form.

@@ -34,6 +34,7 @@ _UNREAD = re.compile(
 _SMALL = "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u208e\u2150-\u215f]"
 _RAISED, _HAS_SMALL = re.compile(f"(?<=[0-9]){_SMALL}+"), re.compile(_SMALL)
 _WRITTEN_AS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-") | {"\u2019": "'", "\u2044": "/"})
+_LAYOUT = re.compile(rb"[\0- ]+")
 
 
 class Unsigned(NamedTuple):
@@ -118,7 +119,7 @@ class Signer:
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:
-            raw_digest = self._key.digest(" ".join(text.split()).encode("utf-8", "surrogatepass"))
+            raw_digest = self._key.digest(without_layout(text))
         return digest, raw_digest, content
 
     def _signature(
@@ -209,3 +210,8 @@ def unread(text: str) -> bytes:
     if _UNREAD.search(beyond):
         found = [*_UNREAD.findall(text), *found]
     return " ".join(found).encode()
+
+
+def without_layout(text: str) -> bytes:
+    """Return a text in UTF-8 with one space in place of each run of spaces and control characters of ASCII."""
+    return _LAYOUT.sub(b" ", text.encode("utf-8", "surrogatepass")).strip(b" ")
