@@ -114,7 +114,7 @@ class _Replay:
         async for record, dead_letter in dead_letters.read(self.dead_letters, tp, offsets):
             self.progress.step()
             await self._decide(record, dead_letter, log)
-            if record.offset >= saved_until + COMMIT_EVERY:
+            if record.offset + 1 >= saved_until + COMMIT_EVERY:
                 saved_until = record.offset + 1
                 await self.save_log(tp, saved_until, log.with_span(reason, offsets.start, saved_until))
         new_log = log.with_span(reason, offsets.start, offsets.stop)
