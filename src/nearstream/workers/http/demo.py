@@ -52,10 +52,10 @@ _DOCUMENTS, _STATES, _TALLIES = 10_000, 8, 10_000
 
 
 class Day:
-    """A crawl with recrawls, mail with a campaign, a story that papers print, and broken records. It never differs."""
+    """Makes a crawl, mail with a storm, a story of papers, and broken records. Each run makes equal ones."""
 
     def __init__(self, examples: Sequence[Document]) -> None:
-        """Make the texts of words of the examples, each of which arrives too, once in an hour."""
+        """Make texts of the words of examples. Each example is a record of every hour too."""
         self._examples = [
             Document(id=each.id, text=each.text, collection="web", lineage=each.lineage) for each in examples
         ]
@@ -83,7 +83,7 @@ class Day:
             yield None, without_zone % self._made_up(40).encode()
 
     def _crawl(self, hour: int, minute: int) -> Iterator[Document]:
-        """Yield new pages, a third as many that are fetched again, of which a third has changed, and a story."""
+        """Yield new pages, pages that are fetched again with or without a change, and a story."""
         for place in range(24):
             site = int(self._random.triangular(0, 40, 0))
             url, text = f"https://site-{site:02}.example/{hour}/{minute}/{place}", self._made_up(240)
@@ -100,7 +100,7 @@ class Day:
             yield Document(id=url, text=self._edited(self._story, 0.03), collection="web", url=url, lineage=url)
 
     def _letters(self, hour: int, minute: int) -> Iterator[Document]:
-        """Yield mail of lists, and in some minutes a storm of personalised copies of one mail, sent by two relays."""
+        """Yield mail of lists, and copies of one mail, which are a storm in some minutes."""
         for place in range(8):
             sender = f"list-{int(self._random.triangular(0, 60, 0)):02}.example"
             yield self._letter(f"<{hour}.{minute}.{place}@{sender}>", self._made_up(100), {"sender": sender})
@@ -221,7 +221,7 @@ class _Tallies:
         return tally
 
     async def firing(self) -> AsyncIterator[tuple[str, Subject]]:
-        """Yield nothing, because each subject of the day goes on, at a lower rate, after its alert has begun."""
+        """Yield nothing. Later records of a subject end its alert."""
         nothing: tuple[tuple[str, Subject], ...] = ()
         for each in nothing:
             yield each
