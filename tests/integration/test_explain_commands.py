@@ -1,7 +1,6 @@
 """What became of a pair of documents, as `show` says of a real index."""
 
 from pathlib import Path
-from random import Random
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.verdicts.events import RELATIONS, Retraction
@@ -11,14 +10,10 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.inspect import inspect_document
 from tests.support.deployment import LocalDeployment, deployed
+from tests.support.made_up import words
 
 FEW = 14  # pages with one frame: more than a rare key has
 ALL = " ".join(RELATIONS)
-
-
-def words(seed: int, count: int) -> list[str]:
-    random = Random(seed)
-    return ["".join(random.choices("etaoinshrdlu", k=random.randint(3, 9))) for _ in range(count)]
 
 
 def pages(count: int) -> list[tuple[str, str]]:

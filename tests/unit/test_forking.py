@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.support.forking import finished, started, write_program
+from tests.support.forking import finished, started
 
 DOCUMENT = b'{"id": "a", "text": "one two three", "observed_at": "2026-03-02T08:15:00Z"}'
 SCAN = [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"]
@@ -64,38 +63,3 @@ def test_what_is_read_at_a_start_needs_one() -> None:
     assert is_forked(SCAN, NEARSTREAM_INDEX_SLOTS="20")
     assert not is_forked(SCAN, LD_BIND_NOW="1")
     assert not is_forked([sys.executable, "-m", "json.tool", "--help"])
-
-
-WAITING = """\
-nearstream worker --timeout 600 2> log &
-until grep -q 'waiting for Kafka' log; do sleep 0.05; done
-"""
-
-
-@pytest.mark.parametrize(
-    ("script", "told"),
-    [
-        ("nearstream settings --json | grep -c NEARSTREAM_KAFKA_USERNAME", "1"),
-        ("printf 'one two' > a.txt; nearstream compare a.txt - < a.txt > log; cd ..; echo $?", "0"),
-        (f"{WAITING}kill $!; wait $!; echo $?; tail -n 1 log | grep -o 'stopped by SIGTERM'", "0\nstopped by SIGTERM"),
-        (f'{WAITING}ps -e -o pgid= -o args= | grep -c "^ *$$ .*[f]ork_server"', "1"),
-    ],
-    ids=["pipe", "folder", "signal", "group"],
-)
-def test_a_shell_runs_it_in_its_own_group(script: str, told: str, tmp_path: Path) -> None:
-    away = {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_STATUS": "off"}
-    process = subprocess.Popen(
-        ["bash", "-c", script],  # noqa: S607
-        cwd=tmp_path,
-        env=os.environ | away | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        pass_fds=[write_program(tmp_path)],
-        process_group=0,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.wait(60) == 0
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.stdout.read().decode().strip() == told  # ends only if no program holds it any more

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.exact import exact_distance
 from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.cli.main import main
+from tests.support.made_up import words
 
 PAGE = (Path(__file__).parents[4] / "docs/relations.md").read_text()
 KEY = HashKey.public()
@@ -27,11 +27,6 @@ KNOWN = {
     "overlap": ("congress-1981-reagan-excerpt-b", "congress-1981-reagan-excerpt-a"),
     "unrelated": ("congress-1991-bush", "sotu-1974-nixon"),
 }
-
-
-def words(seed: int, count: int) -> list[str]:
-    random = Random(seed)
-    return ["".join(random.choices("etaoinshrdlu", k=random.randint(3, 9))) for _ in range(count)]
 
 
 def written(folder: Path, name: str, **fields: str) -> str:
