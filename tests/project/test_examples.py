@@ -1,8 +1,6 @@
 """The example documents agree with their list of relations, and the example programs keep only new passages."""
 
-import importlib
 import json
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import combinations
@@ -16,11 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.devstack.wheels import packages_of, python_environment
 from tests.support.made_up import words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PACKAGES = ("langchain-core>=1,<2", "llama-index-core>=0.14,<0.15")
 DIMENSIONS = 64
 
 
@@ -108,32 +104,3 @@ async def test_each_text_is_in_the_store_as_long_as_any_document_has_it(seed: in
     for name in ("never seen", *living):
         await one.remove(name)
     assert (len(one.vectors), one.passages) == (0, {})
-
-
-@pytest.mark.foreign
-async def test_langchain_and_llama_index_get_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both packages are imported after those of the tests, which they must not replace."""
-    folder = packages_of(python_environment(*PACKAGES))
-    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path, str(folder)])
-    module, key = importlib.import_module("langchain_only_new"), importlib.import_module("nearstream").HashKey.public()
-    only_new, made = module.OnlyNew(key), module.Document
-    first, second = only_new.transform_documents(
-        [
-            made(page_content=text(1, 2, 3), metadata={"source": "a"}),
-            made(page_content=text(1, 2, 3).upper(), metadata={"source": "copy"}),
-            made(page_content=text(1, 4, 3), metadata={"source": "b"}),
-            made(page_content=" "),
-        ]
-    )
-    assert (first.page_content, first.metadata) == (text(1, 2, 3), {"source": "a", "passage": 0})
-    assert (second.page_content, second.metadata) == (paragraph(4), {"source": "b", "passage": 0})
-    only_new = importlib.import_module("llama_index_only_new").OnlyNew()
-    made = importlib.import_module("llama_index.core").Document
-    pipeline = importlib.import_module("llama_index.core.ingestion").IngestionPipeline(
-        transformations=[only_new], disable_cache=True
-    )
-    documents = [made(text=text(1, 2, 3), id_="a"), made(text=text(1, 2, 3), id_="copy")]
-    (node,) = await pipeline.arun(documents=documents)
-    assert (node.node_id, node.get_content()) == ("a#0", text(1, 2, 3))
-    (node,) = pipeline.run(documents=[made(text=text(1, 4, 3), id_="b")])
-    assert (node.node_id, node.get_content()) == ("b#0", paragraph(4))
