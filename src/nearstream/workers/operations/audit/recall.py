@@ -59,22 +59,11 @@ class ExactJoin:
         """Prepare for pairs with at least this resemblance, in (0, 1]."""
         if not 0 < resemblance <= 1:
             raise ValueError(f"a resemblance above 0, at most 1 expected, not {resemblance}")
-        self.features = 0  # symbols of all sets together, 8 bytes each
-        self.compared = 0  # pairs of sets that were compared symbol by symbol
         self._resemblance = resemblance
         self._names: list[str] = []
         self._sets: list[NDArray[np.uint64]] = []
         # By symbol: the number of each set that has it in its prefix, the place there, and the size of the set.
         self._postings: dict[int, list[tuple[int, int, int]]] = {}
-
-    def add(self, name: str, features: Sequence[int] | NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
-        """Add a set, and return the earlier ones with at least the resemblance, with theirs.
-
-        A set without features has no partner.
-        """
-        found = self.probe(features)
-        self.insert(name, features)
-        return found
 
     def insert(self, name: str, features: Sequence[int] | NDArray[np.uint64]) -> None:
         """Add a set without looking for others."""
@@ -84,17 +73,14 @@ class ExactJoin:
             self._postings.setdefault(symbol, []).append((number, place, size))
         self._names.append(name)
         self._sets.append(own)
-        self.features += size
-
-    def probe(self, features: Sequence[int] | NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
-        """Return the sets with at least the resemblance to one that is not added."""
-        return self._probe(np.unique(np.asarray(features, dtype=np.uint64)))
 
     def _prefix(self, own: NDArray[np.uint64]) -> list[int]:
         first: list[int] = own[: prefix_length(own.size, self._resemblance)].tolist() if own.size else []
         return first
 
-    def _probe(self, own: NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
+    def probe(self, features: Sequence[int] | NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
+        """Return the sets with at least the resemblance to one that is not added. An empty set has no partner."""
+        own = np.unique(np.asarray(features, dtype=np.uint64))
         size, seen = own.size, set[int]()
         least = ceil(self._resemblance * size)
         found: list[tuple[int, Fraction]] = []
@@ -104,15 +90,15 @@ class ExactJoin:
                     continue
                 seen.add(number)  # the first common symbol decides, later ones are no better
                 if its_size >= least and may_reach(size, place, its_size, its_place, self._resemblance):
-                    resemblance = self._compare(own, self._sets[number])
+                    resemblance = _resemblance(own, self._sets[number])
                     if resemblance >= self._resemblance:
                         found.append((number, resemblance))
         return [(self._names[number], resemblance) for number, resemblance in sorted(found)]
 
-    def _compare(self, one: NDArray[np.uint64], other: NDArray[np.uint64]) -> Fraction:
-        self.compared += 1
-        common = int(np.intersect1d(one, other, assume_unique=True).size)
-        return Fraction(common, one.size + other.size - common)
+
+def _resemblance(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> Fraction:
+    common = int(np.intersect1d(one, other, assume_unique=True).size)
+    return Fraction(common, one.size + other.size - common)
 
 
 @dataclass(frozen=True)
