@@ -92,6 +92,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         yield [*command, "--json"]
     for action in ("spam", "ham", "confirm", "revoke"):
         yield ["label", action, ARGUMENT]
+    yield ["demo"]
     yield ["scan", str(folder)]
     yield ["compare", path, path]
     yield ["sign", str(folder / ARGUMENT)]
@@ -104,6 +105,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["index", "build"]
     yield ["index", "switch", ARGUMENT]
     yield ["index", "drop", ARGUMENT]
+    yield ["namespace", "drop", "--yes", ARGUMENT]
     yield ["dlq", "show", ARGUMENT, "0", "0"]
     yield ["dlq", "show", topic, *position]
     yield ["dlq", "show", dead_id(*refused[:3])]
