@@ -43,7 +43,7 @@ from nearstream import *
 assert set(nearstream.__all__) <= globals().keys()
 assert [each.OWNER for each in (schemas, streams, workers)] == ["client"] * 3
 for module in pkgutil.walk_packages(nearstream.__path__, "nearstream."):
-    if ".scrapy" not in module.name and not module.name.endswith(("__main__", ".crawl.html_child")):
+    if ".scrapy" not in module.name and not module.name.endswith(("__main__", ".crawl.html_child", ".crawl.html_seen")):
         importlib.import_module(module.name)
 print(nearstream.__file__)
 """

@@ -19,6 +19,9 @@ MAIL_SOURCE = "mail"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 SENDER_DOMAIN_LABEL = "sender-domain"  # of a mail: a keyed hash of the domain that it was sent from
+LINKS_LABEL = "links"  # of a mail: keyed hashes of the sites that its links lead to
+LINKS_UNREAD = "unread"  # in place of the hashes, if tags were only stripped
+LINKS_MAX = 8
 SURROUNDINGS_LABEL = "surroundings"  # of a web page: a keyed digest of all its text, if its main content is only a part
 LABELS_MAX = 8
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
@@ -182,6 +183,7 @@ class Split(NamedTuple):
     common: str = ""  # the notices and the signature block
 
 
+@lru_cache(16)
 def split_notices(text: str) -> Split:
     """Split known legal notices, and a signature block at the end, from a text.
 

@@ -33,7 +33,7 @@ _CHARSET = re.compile(r';\s{0,8}charset\s{0,8}=\s{0,8}"?([a-z0-9._:-]{1,40})')
 _DEGRADED = frozenset(
     {
         *("charset_replaced", "content_unread", "extraction_fallback", "parse_fallback"),
-        *("structure_repaired", "truncated"),
+        *("alternatives_differ", "structure_repaired", "truncated"),
     }
 )
 _DEGRADED_MAX_BYTES = 256

@@ -1,6 +1,6 @@
 """The child process that turns HTML into text, one document at a time.
 
-It is started as a script, so it imports nothing of nearstream. A message in either direction is a length in 4 bytes
+It is started as a script, and imports only one room of nearstream. A message in either direction is a length in 4 bytes
 (big-endian) and that many bytes. A question begins with a byte that names the work: `v`, `m`, `a`, `M` or `A`. The
 first message of the child is empty and says that it is ready.
 
@@ -16,12 +16,14 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
-from resiliparse.parse.html.node import ElementNode, TextNode
+from resiliparse.parse.html.node import ElementNode
+
+from nearstream.workers.crawl.html_seen import found, remove, take_unseen
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -44,6 +46,8 @@ _MAIN_WORDS, _SMALL_WORDS, _SENTENCE_WORDS = 200, 100, 10
 _WORD_MAX_CHARACTERS = 16  # on average, with what is between words
 _PROSE_LOST = 0.5  # of the words of the main content
 _BESIDE_MIN = 2  # sentences beside the main content over it, from which on they count as parts of the page
+# What a page hides at first may be shown by a script or a style sheet that is not in it.
+_STYLED_LATER = re.compile(r"<script|<link\s[^<>]{0,500}stylesheet", re.IGNORECASE)
 _LINKED = re.compile(r"<a\s[^<>]*+>([^<]*+)", re.IGNORECASE)
 _WITHOUT_TEXT = "script, style, template, noscript, [hidden]"
 _INPUT = re.compile("<input", re.IGNORECASE)
@@ -51,8 +55,15 @@ _VALUE_UNSEEN = frozenset(["hidden", "checkbox", "radio", "image", "password", "
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_SPACELESS}]{{1,2}}|[^\W{_SPACELESS}]+")
 LEFT_OUT = "\x1f"  # which no part begins with, because it is a blank
-_STYLE_MAX_CHARACTERS = 4_096
 _TARGET_MAX_CHARACTERS = 4_096
+_FEW_WORDS, _FEW_CHARACTERS, _HIDDEN_WORDS = 8, 256, 40
+_STYLE_NAME = re.compile(r"(?<=[\s\"'/])(?:style|hidden)(?=[\s=>/])", re.IGNORECASE)
+# What mail programs put around a text that is answered.
+_QUOTES = "blockquote[type=cite], .gmail_quote, .yahoo_quoted, .protonmail_quote, .moz-cite-prefix"
+_BEGIN, _END = "\ufdd0", "\ufdd1"  # code points that are no characters
+_HOST = re.compile(r"\s{0,64}(?:https?:)?//[^\s/?#\\<>\"']{1,300}", re.IGNORECASE)
+_LINKS_MAX = 1_000
+_LINKING = ("a", "area", "form")
 # Browsers show the text of such a template, which belongs to the element around it.
 _SHADOW = re.compile(r"<template(?=\s[^<>]{0,200}shadowrootmode)", re.IGNORECASE)
 _XML_WITHIN = 64
@@ -71,36 +82,60 @@ _APART = re.compile(
 )
 _WITH_VALUES = frozenset(["iframe", "input", "optgroup", "option", "textarea"])
 _NO_TEXT = _WITH_VALUES | {"button", "figcaption", "figure", "label", "object", "select", "svg"}
-_NO_DISPLAY = re.compile(r"(?:\A|;)\s{0,16}display\s{0,16}:\s{0,16}none")
-_NO_SIZE = re.compile(r"(?:\A|;)\s{0,16}font-size\s{0,16}:\s{0,16}0{1,8}(?![.\d])")
-_SIZE_OF_CLASS = re.compile(r"\{[^{}<>]{0,1000}font(?:-size)?\s{0,16}:", re.IGNORECASE)
-# A size of its own, which is no part of that of the element around it.
-_SIZED = re.compile(
-    r"(?:\A|;)\s{0,16}font(?:\s{0,16}:|-size\s{0,16}:\s{0,16}"
-    r"(?!0{1,8}(?![.\d])|[\d.]{1,8}\s{0,16}(?:%|em|ex|ch)|inherit|larger|smaller|unset)\S)"
-)
 
 
 def visible_text(html: str) -> str:
-    """Return all visible text of the HTML of a mail, on one line.
+    """Return the visible text of the HTML of a mail, and where its links lead.
 
-    Text of elements that are hidden by an attribute or an inline style is left out.
+    Each block of text has its lines, and those of a quote begin with `>`. Each address is on a line of its own behind
+    them, after `LEFT_OUT`, up to its host. If fewer than 8 words are visible but more than 40 in all, all count.
     """
-    tree = HTMLTree.parse(_PASSED_OVER.sub(r"<\1div", _closed(html)))
+    html = _PASSED_OVER.sub(r"<\1div", _closed(html))
+    tree = HTMLTree.parse(html)
+    take_unseen(tree, html)
+    text = _mail_text(tree, html)
+    if _count_words(text[:_FEW_CHARACTERS]) < _FEW_WORDS:
+        whole = HTMLTree.parse(_STYLE_NAME.sub("", html))
+        words = _mail_text(whole, html)
+        tree, text = (whole, words) if _count_words(words) > _HIDDEN_WORDS else (tree, text)
+    return "\n".join([text, *(LEFT_OUT + link for link in _links(tree, html.lower()))])
+
+
+def _mail_text(tree: HTMLTree, html: str) -> str:
     if tree.body is None:
         return ""
-    by_class = _SIZE_OF_CLASS.search(html) is not None
-    for element in _found(tree.body, "[style], [hidden]"):
-        style = _style(element)
-        if element.hasattr("hidden") or _NO_DISPLAY.search(style):
-            _remove(element)
-        elif _NO_SIZE.search(style):
-            _remove_own_text(element, by_class=by_class)
-    for field in _found(tree.body, "input") if _INPUT.search(html) else ():
-        text = tree.create_text_node(f" {' '.join(_values(field))} ")
-        if field.parent is not None and text is not None:
-            field.parent.insert_before(text, field)
-    return extract_plain_text(tree, preserve_formatting=False, list_bullets=False, alt_texts=False)
+    for field in found(tree.body, "input") if _INPUT.search(html) else ():
+        value = tree.create_text_node(f" {' '.join(_values(field))} ")
+        if field.parent is not None and value is not None:
+            field.parent.insert_before(value, field)
+    quotes = found(tree.body, _QUOTES) if "quote" in html or "moz-cite" in html else ()
+    for quote in quotes:
+        begin, end = tree.create_text_node(_BEGIN), tree.create_text_node(_END)
+        if begin is not None and end is not None and quote.first_child is not None:
+            quote.insert_before(begin, quote.first_child)
+            quote.append_child(end)
+    text = extract_plain_text(tree, preserve_formatting=True, list_bullets=False, alt_texts=False)
+    return "\n".join(_quoted(text)) if quotes else text
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """Yield the lines of a text, with `>` before those between marks."""
+    depth = 0
+    for line in text.split("\n"):
+        within = depth + line.count(_BEGIN)
+        depth = max(0, within - line.count(_END))
+        yield "> " * (within > 0) + line.replace(_BEGIN, "").replace(_END, "")
+
+
+def _links(tree: HTMLTree, html: str) -> list[str]:
+    """Return the addresses of visible links, up to their hosts."""
+    hosts: set[str] = set()
+    for name in _LINKING:
+        for link in tree.body.get_elements_by_tag_name(name)[:_LINKS_MAX] if tree.body and f"<{name}" in html else ():
+            target = _HOST.match(link.getattr("href") or link.getattr("action") or "")
+            if target and target[0] not in hosts and (link.first_element_child or (link.text or "").strip()):
+                hosts.add(target[0])
+    return sorted(hosts)
 
 
 def page(html: str, *, main_content: bool, links: bool = False) -> str:
@@ -114,6 +149,8 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     """
     html = _closed(_SHADOW.sub("<div", html))
     tree = HTMLTree.parse(html)
+    if not _STYLED_LATER.search(html):
+        take_unseen(tree, html)
     sign, parts = "-", _parts(tree, main_content=main_content)
     if not parts and _PASSED_OVER.search(html):
         return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
@@ -136,44 +173,6 @@ def _closed(html: str) -> str:
     return _EMPTY.sub(r"<\1\2></\1>", html) if html[:_XML_WITHIN].lstrip().startswith("<?xml") else html
 
 
-def _found(element: ElementNode, selector: str) -> Sequence[ElementNode]:
-    """Return elements all at once, because one by one takes the square of their number."""
-    return element.query_selector_all(selector)[:]
-
-
-def _style(element: ElementNode) -> str:
-    return (element.getattr("style") or "")[:_STYLE_MAX_CHARACTERS].lower()
-
-
-def _remove_own_text(element: ElementNode, *, by_class: bool) -> None:
-    """Take the text out of an element of no size, except for elements in it that have a size of their own.
-
-    With `by_class` any class may have one.
-    """
-    left = [element]
-    blank = " " if element.first_element_child else ""  # between elements that have a size
-    while left:
-        node = left.pop().first_child
-        while node is not None:
-            if isinstance(node, TextNode):
-                node.value = blank if (node.value or "").isspace() else ""
-            elif isinstance(node, ElementNode) and not (_has_size(node) or (by_class and node.hasattr("class"))):
-                left.append(node)
-            node = node.next
-
-
-def _has_size(element: ElementNode) -> bool:
-    """Return whether an element has a size of its own for its text, which may be none."""
-    style = _style(element)
-    return bool(_SIZED.search(style) or _NO_SIZE.search(style) or (element.tag == "font" and element.hasattr("size")))
-
-
-def _remove(element: ElementNode) -> None:
-    """Take an element out of its page, but keep it in memory for those in it."""
-    if element.parent is not None:
-        element.parent.remove_child(element)
-
-
 def _sentences_beside(html: str, tree: HTMLTree, parts: list[str]) -> list[str]:
     """Return the sentences beside the main content, if they are twice as much."""
     # Another extraction would take as long as the first one. What is in links is no sentence.
@@ -193,8 +192,8 @@ def _seen_beside(html: str, tree: HTMLTree, parts: list[str]) -> str:
     """
     if tree.body is None:
         return ""
-    for element in _found(tree.body, _WITHOUT_TEXT):
-        _remove(element)
+    for element in found(tree.body, _WITHOUT_TEXT):
+        remove(element)
     text, content = (_without_blanks(each) for each in (tree.body.text or "", "".join(parts)))
     return _digest(text if text != content else b"", _apart(html, tree, _WITH_VALUES))
 
@@ -231,7 +230,7 @@ def _declared(tree: HTMLTree) -> str:
 
     Nothing: there is no such link, or several with different targets.
     """
-    links = _found(tree.head, "link[rel][href]") if tree.head else ()
+    links = found(tree.head, "link[rel][href]") if tree.head else ()
     canonical = (link for link in links if "canonical" in (link.getattr("rel") or "").lower().split())
     targets = {"".join((link.getattr("href") or "").split()) for link in canonical}
     target = targets.pop() if len(targets) == 1 else ""
@@ -269,7 +268,7 @@ def answer(work: bytes, content: bytes) -> bytes:
 
 def _parts_with_links(tree: HTMLTree, *, main_content: bool) -> list[str]:
     """Return the parts of a page with the targets of its links and the addresses of its images."""
-    for image in _found(tree.body, "img[src]") if tree.body else ():
+    for image in found(tree.body, "img[src]") if tree.body else ():
         image.setattr("alt", (image.getattr("src") or "")[:_TARGET_MAX_CHARACTERS])
     return _parts(tree, main_content=main_content, links=True)
 

@@ -23,6 +23,13 @@ _LEFT_OUT = "\x1f"  # as the process writes it
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
 
 
+class MailText(NamedTuple):
+    """What a process finds in the HTML of a mail."""
+
+    text: str  # Its blocks are on lines of their own, and each line of a quote begins with `>`.
+    links: tuple[str, ...]  # the beginnings of addresses to which its links lead, up to the host
+
+
 class PageText(NamedTuple):
     """What a process finds in a web page."""
 
@@ -75,13 +82,16 @@ class HtmlProcesses:
         for child in [self._free.get() for _ in range(self._count)]:
             self._free.put(child or _Child(self._deadline))
 
-    def text(self, html: str) -> str | None:
-        """Return all visible text of the HTML of a mail.
+    def text(self, html: str) -> MailText | None:
+        """Return what a process finds in the HTML of a mail.
 
-        There is none if the document or too many others take too long.
+        There is nothing if the document or too many others take too long.
         """
         answer = self._answer(b"v" + html.encode("utf-8", "replace"), self._deadline)
-        return None if answer is None else answer.decode("utf-8", "replace")
+        if answer is None:
+            return None
+        text, *links = answer.decode("utf-8", "replace").split("\n" + _LEFT_OUT)
+        return MailText(text, tuple(links))
 
     def page(
         self, html: str, *, main_content: bool, links: bool = False, deadline_seconds: float | None = None

@@ -55,16 +55,16 @@ _LONG_RUN = re.compile(rf"""(?<![^\s"'(){{}};])[^\s"'(){{}};]{{{_LONG_CHARACTERS
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
 
 
-def read_html(html: str, processes: HtmlProcesses) -> tuple[str, bool]:
-    """Return the visible text of HTML, and whether its tags were only stripped, so that hidden text is in it.
+def read_html(html: str, processes: HtmlProcesses) -> tuple[str, tuple[str, ...] | None]:
+    """Return the visible text of HTML, and where its links lead.
 
-    That is done in linear time with what is too large or too deeply nested for a parser, or takes it too long, and with
-    everything without the extra `html`. This call blocks until a process answers, so an event loop calls it from a
-    thread.
+    There are no links but None if the tags were only stripped, so that hidden text is in the text. That is done in
+    linear time with what is too large or too deeply nested for a parser, or takes it too long, and with everything
+    without the extra `html`. This call blocks until a process answers, so an event loop calls it from a thread.
     """
     parsable = for_parser(html) if processes.is_available() else None
-    text = None if parsable is None else processes.text(parsable)
-    return (strip_tags(html), True) if text is None else (text, False)
+    found = None if parsable is None else processes.text(parsable)
+    return found or (strip_tags(html), None)
 
 
 def for_parser(html: str) -> str | None:

@@ -16,6 +16,7 @@ from nearstream.workers.mail.milter import Answer as MailAnswer
 from nearstream.workers.mail.milter import Ask
 
 _WAY_SECONDS = 0.35  # beyond what the API may take for an answer
+_BYTES_PER_SECOND = 48 * 1024 * 1024  # of a message, which is sent, split and hashed
 _ANSWER_MAX_BYTES = 65_536
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class ApiClient:
     session: aiohttp.ClientSession  # a client with the token
     url: str  # the address of the question
     without: str  # what happens without an answer, for the log
-    seconds: float  # how long an answer is waited for
+    seconds: float  # how long an answer is waited for, and longer if a message is large
     token: str  # The token that goes with every question. Empty: none.
     failing: bool = field(default=False, init=False)  # whether the last question got no answer
 
@@ -49,8 +50,9 @@ class ApiClient:
         """
         own = {**(headers or {}), "Authorization": f"Bearer {self.token}"} if self.token else headers
         sending = self.session.request(method, self.url, data=data, params=query, headers=own, allow_redirects=False)
+        size = data.getbuffer().nbytes if data else 0
         try:
-            answer = await self._ask(kind, sending)
+            answer = await self._ask(kind, sending, self.seconds + size / _BYTES_PER_SECOND)
         except ConnectionError as error:
             if not self.failing:
                 log.warning("no answer from %s, %s: %s", self.url, self.without, error)
@@ -62,14 +64,14 @@ class ApiClient:
         return answer
 
     async def _ask(
-        self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse]
+        self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse], seconds: float
     ) -> Answer | None:
         """Return an answer, or raise ConnectionError with a message that says in one line why there is none."""
         try:
-            async with asyncio.timeout(self.seconds), sending as response:
+            async with asyncio.timeout(seconds), sending as response:
                 status, body = response.status, await _read(response)
         except TimeoutError:
-            raise ConnectionError(f"none within {self.seconds:g} s") from None
+            raise ConnectionError(f"none within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
             raise ConnectionError(str(error) or type(error).__name__) from None
         if status == 400 or status == 413:

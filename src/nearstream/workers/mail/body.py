@@ -15,6 +15,7 @@ from nearstream.workers.mail.structure import STRUCTURE_REPAIRED, TRUNCATED, Par
 from nearstream.workers.mail.transfer import decode_text
 
 TEXT_MAX_BYTES = 1024 * 1024
+ALTERNATIVES_DIFFER = "alternatives_differ"
 CHARSET_REPLACED = "charset_replaced"
 
 _CONTENT_MAX_BYTES = 8 * TEXT_MAX_BYTES  # of which no text of the most characters takes more, in any encoding
@@ -37,6 +38,9 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _BLANKS_MIN = 7  # of a text of 8 words
 _BYTES_PER_WORD_MAX = 25  # of a text, which what is encrypted has not
 _PARAMETER = re.compile(rb"<param>(?>[^<]{0,1000})</param>", re.IGNORECASE)
+_COMPARED_BYTES = 16 * 1024  # of an alternative that is not shown
+_WORD = re.compile(r"[^\W\d]{3,}")
+_WORDS_MIN = 8
 _LOOKED_AT_BYTES = 64 * 1024
 _HTML = re.compile(
     rb"\A\s*+(?:<!doctype|<\?xml|<!--|<(?:html|head|body|meta|style|p|div|table|center|font|span|br|h[1-6])\b)"
@@ -51,14 +55,15 @@ class Body(NamedTuple):
 
     text: str  # its text
     unread: tuple[Part, ...]  # its parts that are not in the text: attachments, pictures, what is encrypted
+    links: tuple[str, ...] | None  # Addresses up to their host. None: it has HTML whose links were not read.
     degraded: frozenset[str]  # what was incomplete
 
 
 def read_body(raw: bytes, html: HtmlProcesses) -> Body:
     """Return the text of a message, and what is not in it.
 
-    Of alternatives the last one with a text is read, which is what mail programs show. Attachments are left out, unless
-    there is no other text: then the first one is read that is a text.
+    Of alternatives the last one of HTML is read, or else the last one with a text, which is what mail programs show.
+    Attachments are left out but for HTML, unless there is no other text: then the first one is read that is a text.
     """
     root, degraded = read_structure(raw)
     reading = _Reading(html, degraded)
@@ -69,7 +74,7 @@ def read_body(raw: bytes, html: HtmlProcesses) -> Body:
                 reading.degraded.add(STRUCTURE_REPAIRED)
                 reading.unread.remove(part)
                 break
-    return Body(text, tuple(reading.unread), frozenset(reading.degraded))
+    return Body(text, tuple(reading.unread), reading.links, frozenset(reading.degraded))
 
 
 class _Reading:
@@ -78,6 +83,7 @@ class _Reading:
     def __init__(self, html: HtmlProcesses, degraded: set[str]) -> None:
         self.degraded = degraded
         self.unread: list[Part] = []
+        self.links: tuple[str, ...] | None = ()
         self._html = html
         self._bytes = TEXT_MAX_BYTES
 
@@ -107,22 +113,26 @@ class _Reading:
         is_html = kind in (HTML, _XHTML) or (kind != TEXT and _HTML.search(content, 0, _LOOKED_AT_BYTES) is not None)
         labels = [part.head.label, html_body_declared_encoding(content) or "" if is_html else ""]
         text, is_replaced = decode(content, labels)
-        is_stripped = False
+        links: tuple[str, ...] | None = ()
         if is_html or kind in _MARKED_UP:
-            text, is_stripped = read_html(text, self._html)
+            text, links = read_html(text, self._html)
+        self.links = None if self.links is None or links is None else self.links + links
         self.degraded |= {STRUCTURE_REPAIRED} if is_repaired or kind not in _SHOWN else set()
         self.degraded |= {CHARSET_REPLACED} if is_replaced else set()
-        self.degraded |= {EXTRACTION_FALLBACK} if is_stripped else set()
+        self.degraded |= {EXTRACTION_FALLBACK} if links is None else set()
         return self._taken(text)
 
     def _best(self, parts: Sequence[Part]) -> str:
-        """Return the text of the last alternative that has one."""
+        """Return the text of the last alternative, of HTML if there is any."""
         unread = len(self.unread)
-        for part in reversed(parts):
-            if (text := self.read(part)).strip():
-                del self.unread[unread:]
-                return text
-        return ""
+        best, others = "", list(sorted(parts, key=_has_html))
+        while others and not best.strip():
+            best = self.read(others.pop())
+        if best.strip():
+            del self.unread[unread:]
+            if any(_says_other(best, part) for part in others):
+                self.degraded.add(ALTERNATIVES_DIFFER)
+        return best
 
     def _taken(self, text: str) -> str:
         beginning = text[: self._bytes]  # of which nothing more is needed, and to look at all of it takes long
@@ -134,11 +144,24 @@ class _Reading:
         return taken
 
 
+def _has_html(part: Part) -> bool:
+    return part.head.kind == HTML or any(map(_has_html, part.parts))
+
+
+def _says_other(best: str, part: Part) -> bool:
+    """Return whether most words of a plain text are not in the text of another alternative."""
+    if part.head.kind != TEXT or part.parts:
+        return False
+    content, _ = decode_text(part.content[:_COMPARED_BYTES], part.head.encoding)
+    words = set(_WORD.findall(decode(content, [part.head.label]).text.lower()))
+    return len(words) >= _WORDS_MIN and 2 * len(words.intersection(_WORD.findall(best.lower()))) < len(words)
+
+
 def _is_text(part: Part) -> bool:
-    """Return whether mail programs show a part as a text."""
+    """Return whether mail programs show a part as a text, or open it as a page."""
     kind = part.head.kind
     if part.head.is_attachment:
-        return False
+        return kind in (HTML, _XHTML)
     if kind in _SHOWN or kind == UNKNOWN:
         return True
     return not part.head.is_named and (kind == _XHTML or (kind.startswith("text/") and kind not in _NOT_SHOWN))

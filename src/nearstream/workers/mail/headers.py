@@ -15,7 +15,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, RECIPIENTS_MAX
+from nearstream.schemas.documents.document import ADDRESS_BYTES, EPOCH, ID_PATTERN, LINKS_MAX, RECIPIENTS_MAX
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.charset import decode
 
@@ -56,6 +56,8 @@ _BOUNDARY = re.compile(rb"""\bboundary\*?\s*+=\s*+(?:"((?:[^"\\]|\\.){1,256})|([
 _CHARSET = re.compile(rb"""\bcharset\*?\d*\*?\s*+=\s*+["']?\s*+([^\s;,"]{1,80})""", re.IGNORECASE)
 _ENCODING = re.compile(rb"base64|quoted[ _-]?printable|(?:x-)?uu(?:encode)?\b|(?:x-)?uue\b", re.IGNORECASE)
 _INLINE = re.compile(rb"\A[\s\"']*+(?:inline|\Z)", re.IGNORECASE)
+_LINK_BYTES = 6  # so that eight fit into a label
+_HTML_NAMED = re.compile(rb"name\*?\d*\*?\s*+=[^;\r\n]{1,400}?\.x?html?\b", re.IGNORECASE)
 _NAMED = re.compile(rb"\b(?:file)?name\*?\d*\*?\s*+=", re.IGNORECASE)
 TEXT, HTML, UNKNOWN = "text/plain", "text/html", ""
 # What programs write for the whole of a type.
@@ -124,6 +126,8 @@ def read_head(head: bytes, default: str = TEXT) -> Head:
     boundary, charset = _BOUNDARY.search(declared), _CHARSET.search(declared)
     encoding = _ENCODING.match(_value(head, b"transfer-encoding").lstrip(b" \t\r\n\"'"))
     disposition = _value(head, b"disposition")
+    if kind == _ALONE["application"] and (_HTML_NAMED.search(declared) or _HTML_NAMED.search(disposition)):
+        kind = HTML
     return Head(
         kind,
         is_valid,
@@ -207,6 +211,17 @@ def sender_domain_hash(message: Message, key: HashKey) -> str | None:
     return address_hash(addresses[0].rpartition("@")[2], key) if addresses else None
 
 
+def link_hashes(sites: Iterable[str], key: HashKey) -> str:
+    """Return the 8 smallest keyed hashes of sites in ascending order, separated by blanks.
+
+    Each has 12 hex digits. With the public key the result is empty, because such hashes would reveal the sites.
+    """
+    if key.fingerprint == HashKey.public().fingerprint:
+        return ""
+    found = (_keyed(site, key, b"nearstream-link", _LINK_BYTES) for site in sites)
+    return " ".join(sorted(found)[:LINKS_MAX])
+
+
 def recipient_hashes(message: Message, key: HashKey) -> tuple[str, ...]:
     """Return the hashes of the first 64 addresses in To and Cc, in ascending order.
 
@@ -220,8 +235,13 @@ def address_hash(address: str, key: HashKey) -> str:
 
     The hash is keyed blake2b, so nobody without the key can find the address.
     """
-    data = address.strip().lower().encode("utf-8", "surrogatepass")
-    return blake2b(data, digest_size=ADDRESS_BYTES, key=key.digest_key, person=b"nearstream-addr").hexdigest()
+    return _keyed(address.strip().lower(), key, b"nearstream-addr", ADDRESS_BYTES)
+
+
+def _keyed(name: str, key: HashKey, person: bytes, size: int) -> str:
+    return blake2b(
+        name.encode("utf-8", "surrogatepass"), digest_size=size, key=key.digest_key, person=person
+    ).hexdigest()
 
 
 def _hashes(message: Message, names: Iterable[str], key: HashKey) -> list[str]:

@@ -15,6 +15,8 @@ from nearstream.schemas.documents.document import (
     ATTACHMENTS_LABEL,
     ATTACHMENTS_UNREAD,
     DEFAULT_COLLECTION,
+    LINKS_LABEL,
+    LINKS_UNREAD,
     MAIL_SOURCE,
     SENDER_DOMAIN_LABEL,
     Document,
@@ -28,6 +30,7 @@ from nearstream.streams.fingerprints.notices import split_notices, split_signatu
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.body import read_body
@@ -42,6 +45,15 @@ _LIMITS = DocumentLimits()
 _CLOCK_SKEW = timedelta(seconds=_LIMITS.clock_skew_seconds)
 MEMORY_BYTES = 128 * 1024 * 1024
 _QUOTED_LINES = re.compile(r"^[ \t]{0,8}>.*\n?", re.MULTILINE)
+_ANSWERED = re.compile(
+    r"^(?:-{3,}[^\n-]{3,60}-{3,}\s{1,8})?[*_ \t]{0,80}(?:from|von|de|da|van)[ \t*]{0,2}:[^\n]{0,300}\n{1,4}"
+    r"(?:[^\n]{0,300}\n{1,4}){0,2}[* \t]{0,4}(?:sent|date|gesendet|datum|envoy|enviad|inviato|verzond|data|fecha)"
+    r"[^\n:]{0,4}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HOST = r"[^\s/?#\\<>\"']{1,255}"
+_HOSTS = (re.compile(f"://({_HOST})"), re.compile(rf"(www\.{_HOST})"))
+_URL = re.compile(rf"(https?://){_HOST}", re.IGNORECASE)
 _RULES = TextRules(spelling="plain/2", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 _ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
@@ -106,7 +118,8 @@ def read_message(
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a message of at most {MESSAGE_MAX_BYTES} bytes")
     raw = whole_lines(raw)
     head = BytesParser(policy=compat32).parsebytes(head_of(raw), headersonly=True)
-    text, unread, degraded = read_body(raw, html)
+    text, unread, links, degraded = read_body(raw, html)
+    linked = None if links is None else _sites(text, links)
     lineage = None
     if content == THREAD:
         text, lineage = own_words(text), first_message(head)
@@ -125,7 +138,7 @@ def read_message(
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=MAIL_SOURCE,
-        labels=_labels(attachments, headers.sender_domain_hash(head, key), key),
+        labels=_labels(attachments, linked, headers.sender_domain_hash(head, key), key),
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),
     )
@@ -133,8 +146,18 @@ def read_message(
     return Mail(complete, subject, tuple(sorted(degraded)))
 
 
-def _labels(attachments: tuple[bytes, ...] | None, sender_domain: str | None, key: HashKey) -> dict[str, str]:
+def _sites(text: str, links: tuple[str, ...]) -> set[str]:
+    """Return the sites of links and of addresses in a text."""
+    hosts = {f"//{host}" for pattern in _HOSTS for host in pattern.findall(text)}
+    return {site for url in hosts.union(links) if (site := site_of(url))}
+
+
+def _labels(
+    attachments: tuple[bytes, ...] | None, sites: set[str] | None, sender_domain: str | None, key: HashKey
+) -> dict[str, str]:
     labels = {SENDER_DOMAIN_LABEL: sender_domain} if sender_domain else {}
+    if linked := headers.link_hashes(sites, key) if sites is not None else LINKS_UNREAD:
+        labels[LINKS_LABEL] = linked
     if attachments is None:
         return {ATTACHMENTS_LABEL: ATTACHMENTS_UNREAD, **labels}
     return {ATTACHMENTS_LABEL: key.digest(b"".join(attachments)).hex(), **labels} if attachments else labels
@@ -159,8 +182,12 @@ class Memory:
 
 
 def own_words(text: str) -> str:
-    """Return a text without its signature and lines that begin with `>`, unless no word remains."""
-    own = split_signature(_QUOTED_LINES.sub("", text)).own
+    """Return a text without its signature and the message that it answers, unless no word remains.
+
+    Of that message lines begin with `>`, or the text ends with it behind some lines of its header.
+    """
+    answered = _ANSWERED.search(text)
+    own = split_signature(_QUOTED_LINES.sub("", text[: answered.start()] if answered else text)).own
     return own if _masked_form(own[:_HEAD_CHARACTERS]).data or _masked_form(own).data else text
 
 
@@ -178,6 +205,7 @@ def short_message_text(subject: str, text: str, attachments: Iterable[bytes], ke
     for shingles, so it is found by its digest alone. It is empty if the message has nothing but its Subject,
     which alone makes no copy.
     """
+    text = _URL.sub(lambda url: url[1] + site_of(url[0]), text)
     form, title, others = _masked_form(text), _masked_form(subject), b"".join(attachments)
     if not (others or form.data):
         return ""
@@ -236,12 +264,11 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
 
 
 def _lines(content: bytes) -> Iterator[bytes]:
-    """Yield a content in blocks, with line ends of one kind, since mail servers change them, and none at its ends."""
+    """Yield a content in blocks, without carriage returns, which mail servers change, and newlines at its ends."""
     start, is_begun, newlines = 0, False, 0
     while start < len(content):
         end = start + _BLOCK_BYTES
-        end += content[end - 1 : end + 1] == b"\r\n"
-        block = content[start:end].replace(b"\r\n", b"\n")
+        block = content[start:end].translate(None, b"\r")
         inner = block.strip(b"\n")
         if inner:
             before = newlines + len(block) - len(block.lstrip(b"\n"))

@@ -230,7 +230,7 @@ def test_line_ends_of_an_attachment_count_alike_wherever_its_blocks_end(content:
         patch.setattr(message_module, "_BLOCK_BYTES", 3)
         in_blocks = message_module.digests([part(content)], KEY)
     assert in_blocks == message_module.digests([part(content)], KEY)
-    assert bool(in_blocks) == bool(content.replace(b"\r\n", b"\n").strip(b"\n"))
+    assert bool(in_blocks) == bool(content.replace(b"\r", b"").strip(b"\n"))
 
 
 LONG: dict[str, tuple[Callable[[], bytes], bytes]] = {  # made by the test, because they are large
