@@ -32,7 +32,7 @@ _COMMENT = re.compile(r"/\*(?>(?:[^*]++|\*(?!/))*)(?:\*/|\Z)|<!--|-->")
 _FOR_SCREENS = re.compile(r"@media\s++(?:only\s++)?(?:screen|all)\s*+\{((?>(?:[^{}]++|\{[^{}]*+\})*))\}?", re.I)
 _AT_RULE = re.compile(r"@[^{};@]*+(?:;|\{(?>(?:[^{}]++|\{[^{}]*+\})*)\}?)")
 _DECLARATION = re.compile(r"([a-z-]{2,40})\s*+:\s*+([^;]{1,1000})")
-_NEVER_SEEN_NAMES = ("hidden", "<title", "<template", "<datalist")
+_NEVER_SEEN_NAMES = ("hidden", "<template", "<datalist")
 _NEVER_SEEN = "title, template, datalist, [hidden]"
 _WITH_ATTRIBUTES = "[bgcolor], [background], font[color], font[size], body[text]"
 _ZERO = r"(?:0++(?:\.[01]\d*+)?|\.[01]\d*+)"  # or nearly so
@@ -97,7 +97,8 @@ def take_unseen(tree: HTMLTree, html: str) -> None:
     document, body, html = tree.document, tree.body, html.lower()
     if document is None or body is None:
         return
-    for element in found(body, _NEVER_SEEN) if any(name in html for name in _NEVER_SEEN_NAMES) else ():
+    has_title = html.rfind("<title") > html.find("</head")
+    for element in found(body, _NEVER_SEEN) if has_title or any(name in html for name in _NEVER_SEEN_NAMES) else ():
         remove(element)
     rules = list(_rules(found(document, "style"))) if "<style" in html else []
     styles = {unescape(style.strip("\"'"))[:_STYLE_MAX_CHARACTERS] for style in _STYLES.findall(html)}
