@@ -69,6 +69,8 @@ SEEN = (
     *("opacity:0.9", "color:#fff;background:#036", "font-size:12px", "left:10px", "width:0", "font:bold 12px Arial"),
     *("color:#999", "background:url(a.png);color:#fff", "max-height:none", "margin:0 auto", "text-indent:1em"),
     *("line-height:0.9", "background:#000 !important;color:#fff", "width:33.33333%;margin-left:8.33333%"),
+    *("max-height:1px", "margin-top:1000px", "margin:0 auto 1200px", "left:-9999px", "position:relative;top:1200px"),
+    *("opacity:0;animation:fade 1s forwards", "background-image:var(--x);color:#fff"),
 )
 
 
@@ -93,6 +95,20 @@ def test_text_that_is_seen_is_read(html: str, processes: HtmlProcesses) -> None:
 
 def test_text_is_read_if_hardly_a_word_of_many_is_seen(processes: HtmlProcesses) -> None:
     assert text(mail(processes, f"<p>Hello.</p><div style='opacity:0'>{TEXT * 4}</div>")) == f"Hello. {TEXT * 4}"
+
+
+def test_pages_that_differ_in_what_styles_may_hide_are_not_equal(processes: HtmlProcesses) -> None:
+    html = f"<p>{TEXT}</p><div style='opacity:0'>%s</div>"
+    reader = PageReader(processes=processes, key=KEY)
+    one, other, plain = (
+        reader.read(each) for each in (html % JUNK, html % JUNK.upper().replace("LEDGER", "x"), f"<p>{TEXT}</p>")
+    )
+    assert one.text == other.text == plain.text == TEXT
+    assert len({each.surroundings for each in (one, other, plain)}) == 3
+
+
+def test_a_mail_of_hidden_words_alone_is_read(processes: HtmlProcesses) -> None:
+    assert text(mail(processes, f"<div style='opacity:0'>{TEXT}</div>")) == TEXT
 
 
 def test_styles_of_a_page_with_scripts_may_change(processes: HtmlProcesses) -> None:

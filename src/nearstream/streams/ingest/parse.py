@@ -163,8 +163,9 @@ def came_from(record: ConsumerRecord) -> str:
 def _said(record: ConsumerRecord, name: str) -> str:
     """Return a field by its header, or else by JSON that may be broken."""
     value = header(record.headers, f"nearstream-{name}")
-    if not value:
-        in_json = re.search(rb'"%b"\s{0,8}:\s{0,8}"((?>[^"\\]|\\/){1,512})"' % name.encode(), record.value or b"")
+    if not value:  # of a long one, or behind an escape, the beginning is enough
+        key = name.removeprefix("label-").encode()
+        in_json = re.search(rb'"%b"\s{0,8}:\s{0,8}"((?>[^"\\]|\\/){1,512})' % key, record.value or b"")
         value = in_json[1].replace(b"\\/", b"/") if in_json else b""
     return value.decode("utf-8", "replace")
 

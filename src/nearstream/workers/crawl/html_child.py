@@ -88,7 +88,8 @@ def visible_text(html: str) -> str:
     """Return the visible text of the HTML of a mail, and where its links lead.
 
     Each block of text has its lines, and those of a quote begin with `>`. Each address is on a line of its own behind
-    them, after `LEFT_OUT`, up to its host. If fewer than 8 words are visible but more than 40 in all, all count.
+    them, after `LEFT_OUT`, up to its host. If fewer than 8 of more than 40 words are visible, or none of more than 8,
+    all count.
     """
     html = _PASSED_OVER.sub(r"<\1div", _closed(html))
     tree = HTMLTree.parse(html)
@@ -97,7 +98,8 @@ def visible_text(html: str) -> str:
     if _count_words(text[:_FEW_CHARACTERS]) < _FEW_WORDS:
         whole = HTMLTree.parse(_STYLE_NAME.sub("", html))
         words = _mail_text(whole, html)
-        tree, text = (whole, words) if _count_words(words) > _HIDDEN_WORDS else (tree, text)
+        least = _HIDDEN_WORDS if _count_words(text) else _FEW_WORDS
+        tree, text = (whole, words) if _count_words(words) > least else (tree, text)
     return "\n".join([text, *(LEFT_OUT + link for link in _links(tree, html.lower()))])
 
 
@@ -149,8 +151,7 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     """
     html = _closed(_SHADOW.sub("<div", html))
     tree = HTMLTree.parse(html)
-    if not _STYLED_LATER.search(html):
-        take_unseen(tree, html)
+    hidden = b"" if _STYLED_LATER.search(html) else _taken(tree, html)
     sign, parts = "-", _parts(tree, main_content=main_content)
     if not parts and _PASSED_OVER.search(html):
         return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
@@ -162,7 +163,18 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     texts = _parts_with_links(tree, main_content=main_content) if links else parts
     lines = [LEFT_OUT + part for part in (_sentences_beside(html, tree, parts) if main_content else ())]
     seen = _seen_beside(html, tree, parts) if main_content else _digest(b"", _apart(html, tree, _NO_TEXT))
+    seen = _digest(hidden, [seen]) if hidden else seen
     return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
+
+
+def _taken(tree: HTMLTree, html: str) -> bytes:
+    """Take out what styles hide, and return the text with what was taken, empty if that is nothing.
+
+    Styles are understood in part only, so that pages are never equal which differ in what may be hidden.
+    """
+    whole = _without_blanks(tree.body.text or "") if tree.body else b""
+    take_unseen(tree, html)
+    return whole if tree.body and _without_blanks(tree.body.text or "") != whole else b""
 
 
 def _closed(html: str) -> str:

@@ -37,20 +37,21 @@ _NEVER_SEEN = "title, template, datalist, [hidden]"
 _WITH_ATTRIBUTES = "[bgcolor], [background], font[color], font[size], body[text]"
 _ZERO = r"(?:0++(?:\.[01]\d*+)?|\.[01]\d*+)"  # or nearly so
 _NOTHING = rf"(?:{_ZERO}(?:%|[a-z]*+)|0*[01]?(?:\.\d++)?p[xt])(?![\w.%])"
-_FAR = r"(?:[^;]*[\s(,])?(?:-?(?:\d{4,}|999)(?![\d.]*%)|-\d{2,}r?em|-\d{3,}(?:%|v[wh]))"
+_FAR = r"(?:[^;]*[\s(,])?-(?:(?:\d{4,}|999)(?![\d.]*%)|\d{2,}r?em|\d{3,}(?:%|v[wh]))"  # above a page, or left of it
 # Values of properties that hide an element with all that is in it.
 _HIDING = {
     name: re.compile(value)
     for name, value in {
-        **dict.fromkeys(["left", "right", "top", "bottom", "margin", "margin-left", "margin-top", "inset"], _FAR),
-        **dict.fromkeys(["max-width", "max-height"], _NOTHING),
+        **dict.fromkeys(["margin", "margin-left", "margin-top"], _FAR),
         **{"display": "none", "content-visibility": "hidden", "opacity": rf"{_ZERO}%?(?![\w.%])"},
         **{"filter": rf"[^;]*opacity\(\s*{_ZERO}%?\s*\)", "text-indent": rf"{_FAR}|-?\d{{3,}}%"},
         **{"transform": rf"[^;]*(?:scale\w{{0,2}}\(\s*{_ZERO}\s*[,)]|translate\w{{0,2}}\({_FAR})"},
         **{"clip": r"rect\((?:[\s,]*[01](?:px)?)+\s*\)", "clip-path": r"inset\(\s*(?:[5-9]\d|100)%|circle\(\s*0"},
     }.items()
 }
-_HIDING_NAMES = frozenset([*_HIDING, "font", "height", "visibility", "width"])
+_OFFSETS = {name: re.compile(_FAR) for name in ("left", "right", "top", "bottom", "inset")}  # of what has a position
+_LENGTHS = ("width", "height", "max-width", "max-height")  # of what is cut off
+_HIDING_NAMES = frozenset([*_HIDING, *_OFFSETS, *_LENGTHS, "font", "visibility"])
 _PAINTING_NAMES = frozenset(["background", "color"])
 _CUT_OFF = re.compile("hidden|clip|auto|scroll")
 _NO_LENGTH = re.compile(_NOTHING)
@@ -236,14 +237,17 @@ def _look(style: str) -> _Look:
 
 
 def _is_gone(values: dict[str, str]) -> bool:
-    if any(name in _HIDING and _HIDING[name].match(value) for name, value in values.items()):
+    is_placed = values.get("position", "static").strip() != "static"
+    is_moving = any(name.startswith("animation") for name in values)  # and is seen in the end
+    hiding = {} if is_moving else _HIDING | _OFFSETS if is_placed else _HIDING
+    if any(name in hiding and hiding[name].match(value) for name, value in values.items()):
         return True
     is_cut_off = any(name.startswith("overflow") and _CUT_OFF.match(value) for name, value in values.items())
-    return is_cut_off and any(_NO_LENGTH.match(values.get(name, "seen")) for name in ("width", "height"))
+    return is_cut_off and any(_NO_LENGTH.match(values.get(name, "seen")) for name in _LENGTHS)
 
 
 def _ground(value: str) -> Paint | None:
-    return _UNKNOWN if "url(" in value or "gradient(" in value else _paint(value)
+    return _UNKNOWN if any(name in value for name in ("url(", "gradient(", "var(")) else _paint(value)
 
 
 @lru_cache(1_000)

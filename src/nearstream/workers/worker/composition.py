@@ -81,17 +81,18 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     deployment = Deployment.of(settings)
-    agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
-    _log_start(deployment, role)
-    health = Health(drained_ms=time.time_ns() // 1_000_000 if drain else 0)
-    signing, matching, *_ = agents
-    status = _start_monitoring(deployment, role, health, matching)
+    status: StatusServer | None = None
 
     def take_token(read: Settings) -> None:
         if status is not None:
             status.token = read.status_token
 
     reload_on_hangup(loop, take_token)
+    agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
+    _log_start(deployment, role)
+    health = Health(drained_ms=time.time_ns() // 1_000_000 if drain else 0)
+    signing, matching, *_ = agents
+    status = _start_monitoring(deployment, role, health, matching)
     app = create_app(own_group(settings, role), health, *agents)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()

@@ -331,6 +331,9 @@ def test_b44_what_is_no_text_is_a_dead_letter_that_names_it(value: bytes, named:
         (b'{"collection": "mail", "text": 5}', [], "collection mail"),
         (b'{"url": 5}', [], "collection default"),
         (b'{"url": "https:\\/\\/www.a.evil.example\\/x", "text"', [], "site evil.example"),
+        (b'{"url": "https://evil.example/%s"' % (b"a" * 999), [], "site evil.example"),
+        (b'{"url": "https://evil.example/\\u00e9"', [], "site evil.example"),
+        (b'{"labels": {"sender-domain": "0a1b"}, "text": 5}', [], "sender-domain 0a1b"),
         (b"\0" * 999, [("nearstream-url", b"http://EVIL.example:81/"), *PLAIN], "site evil.example"),
         (
             b"\0",
