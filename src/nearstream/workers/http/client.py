@@ -71,7 +71,7 @@ class ApiClient:
             async with asyncio.timeout(seconds), sending as response:
                 status, body = response.status, await _read(response)
         except TimeoutError:
-            raise ConnectionError(f"none within {seconds:g} s") from None
+            raise ConnectionError(f"none within {seconds:.2g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: what is no HTTP
             raise ConnectionError(str(error) or type(error).__name__) from None
         if status == 400 or status == 413:
