@@ -200,6 +200,8 @@ def covers_of(newcomer: Signature, compared: Sequence[Compared]) -> list[Source]
 def novelty_of(newcomer: Signature, compared: Sequence[Compared], sources: Sequence[Source] | None = None) -> Novelty:
     """Return how much of a document is new, beside the documents that it was compared with.
 
+    Its `redundant` is the answer of a look-up. A verdict says what the decision about its document says.
+
     Args:
         newcomer: The document.
         compared: The other documents, the best one first.

@@ -207,7 +207,8 @@ class Lane:
     def _tells(case: Case, number: int, waiting: Mapping[int, Case], known: Known) -> bool:
         """Return whether an undecided copy has to consider this document, so that it tells of the pair.
 
-        If both did, both would be redundant, and a consumer that drops what is would lose the text.
+        If both did, both would send its event. Which of both is redundant `choosing.covering` decides, in an order
+        that never changes.
         """
         comes_next = number > case.number and number in waiting and case.number in waiting[number].compared
         return is_undecided(number, known.views) and (comes_next or case.has_noted(number))
