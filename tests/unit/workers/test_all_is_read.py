@@ -1,6 +1,5 @@
 """Each way of hiding or losing text, and what is read or said of it."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
 
@@ -18,12 +17,6 @@ KEY = HashKey.public()
 RECEIVED = datetime(2026, 3, 2, tzinfo=UTC)
 TEXT = "The harbour office will close its north gate on Tuesday because the crane needs a new cable."
 LONG = " ".join([TEXT] * 9)
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(1, deadline_seconds=60, start_seconds=60) as made:
-        yield made
 
 
 def mail(body: str, processes: HtmlProcesses, kind: str = "html", content: str = WHOLE) -> str:

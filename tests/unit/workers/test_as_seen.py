@@ -1,6 +1,5 @@
 """Mails and pages are read as a person sees them: each way of hiding beside a plain copy."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -20,12 +19,6 @@ KEY = HashKey.from_secret(b"5e" * 16)
 RECEIVED = datetime(2026, 3, 2, tzinfo=UTC)
 TEXT = "The harbour office will close its north gate on Tuesday because the crane needs a new cable."
 JUNK = "ledger violet sparrow candle"
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(1, deadline_seconds=60, start_seconds=60) as made:
-        yield made
 
 
 def mail(processes: HtmlProcesses, body: str, kind: str = "text/html", content: str = WHOLE) -> Mail:

@@ -225,7 +225,9 @@ async def _send_all(sending: _Sending, records: Iterable[ProducerRecord]) -> Non
 
 
 async def hand_over(client: AIOKafkaProducer, records: Iterable[ProducerRecord]) -> dict[Confirmation, tuple[str, int]]:
-    """Hand records to a producer, and return its confirmations, each with a topic and a count of records.
+    """Hand records to a producer, and return its confirmations.
+
+    Each has its topic, and the number of its records.
 
     Raises:
         KafkaError: The producer has not taken all of them. Those before may arrive.
@@ -246,7 +248,9 @@ async def hand_over(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
 async def _hand_over(
     client: AIOKafkaProducer, topic: str, records: Sequence[ProducerRecord]
 ) -> list[tuple[Confirmation, int]]:
-    """Hand records of one topic to a producer, and return each confirmation with a count of records.
+    """Hand records of one topic to a producer, and return its confirmations.
+
+    Each has the number of its records.
 
     The records of a partition go in one batch, which takes a third of the time that they take one by one. A record that
     is alone joins a batch that waits for its partition, so that many senders of one record each share batches.
@@ -274,7 +278,10 @@ def _fields(record: ProducerRecord) -> dict[str, Any]:
 
 
 def _batches(client: AIOKafkaProducer, records: Sequence[ProducerRecord]) -> Iterator[BatchBuilder]:
-    """Yield batches with these records, in order. A record that is larger than a batch gets one of its own."""
+    """Yield batches with these records, in order.
+
+    A record that is larger than a batch gets a batch of its own.
+    """
     batch = client.create_batch()
     for record in records:
         if batch.append(timestamp=record.timestamp_ms, **_fields(record)) is None:

@@ -264,7 +264,10 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
 
 
 def _lines(content: bytes) -> Iterator[bytes]:
-    """Yield a content in blocks, without carriage returns, which mail servers change, and newlines at its ends."""
+    """Yield a content in blocks, without newlines at its ends.
+
+    Carriage returns are left out, because mail servers change them.
+    """
     start, is_begun, newlines = 0, False, 0
     while start < len(content):
         end = start + _BLOCK_BYTES

@@ -267,7 +267,7 @@ def _family(verdict: DocumentVerdict) -> Subject:
 
 
 def _about(letter: StoredDeadLetter) -> str:
-    """Return the subject of a dead letter: a stranger who sends unreadable contents, or else the reason."""
+    """Return who sent an unreadable content, or of another dead letter the reason."""
     if letter.reason in OF_CONTENT and letter.came_from.startswith(STRANGERS):
         return letter.came_from
     return letter.reason if letter.reason in set(Reason) else _OTHER_REASON

@@ -104,7 +104,7 @@ class DeadLetterLimit:
 
 
 def dead_letter_limit(max_ratio: float, drained_ms: int = 0) -> DeadLetterLimit:
-    """Return the limits of a worker for a ratio in [0, 1]. A ratio of 0 ends both."""
+    """Return the limits of a worker for a ratio in [0, 1]. 0 sets no limit."""
     return DeadLetterLimit(MAX_CONSECUTIVE if max_ratio else 0, max_ratio, drained_ms)
 
 

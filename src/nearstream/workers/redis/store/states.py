@@ -130,7 +130,7 @@ def state_keys(layout: StoreLayout, tag: bytes, numbers: Iterable[int]) -> set[b
 def unpack_registered(
     _layout: StoreLayout, one: Put | Removal | Labelling, _now_ms: int, answer: _Told | int
 ) -> Registered | int:
-    """Return the answer to a registration, or a former state whose keys have to be declared first."""
+    """Return the answer to a registration, or a former state whose keys must be declared."""
     if isinstance(answer, int):
         return Registered(Status(answer), one.number)
     if answer[0] == UNDECLARED:
