@@ -81,7 +81,6 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         ["check", path],
         ["check", path, "--novel"],
         ["audit", "recall"],
-        ["audit", "precision"],
         ["remove", f"{ID}4"],
         ["stats"],
         ["index", "list"],

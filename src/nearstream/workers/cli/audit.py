@@ -24,12 +24,9 @@ from nearstream.workers.operations.terminal import escaped, print_report, row
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.workers.operations.audit.precision import FieldPrecision, Mean, Precision
-    from nearstream.workers.operations.audit.recall import Recall
-    from nearstream.workers.operations.audit.window import Window
+    from nearstream.workers.operations.audit import Recall
 
 _DAY_MS = 86_400_000
-_FIELD_NAMES = {"hours_apart": "hours apart", "other_host": "other host"}
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
@@ -49,21 +46,20 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     )
     metrics = "also write the result as metrics of Prometheus, as a .prom file"
     recall.add_argument("--metrics", metavar="FILE", help=metrics)
-    summary = "measure which share of the pairs with an event belong together, by a field that no rule uses"
-    precision = add(actions, "precision", summary, show_precision, example="nearstream audit precision --since 7d")
-    for command in (recall, precision):
-        add_since(command, "measure the records", None, ending=", by default 24h")
-        add_json(command, "one JSON object")
-        add_quiet(command)
-        add_timeout(command, 10.0)
+    add_since(recall, "measure the records", None, ending=", by default 24h")
+    add_json(recall, "one JSON object")
+    add_quiet(recall)
+    add_timeout(recall, 10.0)
 
 
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the similar pairs of a window was found."""
-    from nearstream.workers.operations.audit.recall import audit_recall
+    from nearstream.workers.operations.audit import Window, audit_recall
 
     resemblance = Fraction(str(options.resemblance))
-    recall = asyncio.run(audit_recall(_window(settings, options), resemblance, options.one_in))
+    since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
+    window = Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
+    recall = asyncio.run(audit_recall(window, resemblance, options.one_in))
     if options.metrics:
         from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
 
@@ -72,22 +68,6 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     as_object = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}
     print_report(as_object, recall_lines(recall, options.resemblance), is_json=options.json)
     return Exit.OK
-
-
-def show_precision(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Print which share of the pairs that were found in a window belong together."""
-    from nearstream.workers.operations.audit.precision import audit_precision
-
-    precision = asyncio.run(audit_precision(_window(settings, options)))
-    print_report(precision, precision_lines(precision), is_json=options.json)
-    return Exit.OK
-
-
-def _window(settings: Settings, options: argparse.Namespace) -> "Window":
-    from nearstream.workers.operations.audit.window import Window
-
-    since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
-    return Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
 
 
 def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
@@ -103,27 +83,3 @@ def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
         yield row("missed", f"{escaped(newer)} and {escaped(older)}, resemblance {found:.4f}")
     if recall.missed:
         yield row("", "`nearstream show` with both ids says why")
-
-
-def precision_lines(precision: "Precision") -> Iterator[str]:
-    """Yield the precision of a window by each field."""
-    yield row("states", f"{precision.states} of documents")
-    yield row("pairs", f"{precision.pairs} with an event, of two lineages")
-    for found in precision.fields:
-        yield from _field_lines(found)
-
-
-def _field_lines(found: "FieldPrecision") -> Iterator[str]:
-    """Yield the mean of one field over certain and random pairs, and the shares that follow from it."""
-    name = _FIELD_NAMES[found.field]
-    yield row(name, f"certain pairs: {_mean(found.certain)}, random ones: {_mean(found.random)}")
-    if not found.shares:
-        yield row("", "tells nothing here: both means are alike, or there are too few pairs")
-    for each in found.shares:
-        group = f"from {each.group}" if each.group[0].isdigit() else each.group
-        interval = f"({each.low:.3f} to {each.high:.3f})"
-        yield row(f"  {group}", f"{each.share:.3f} {interval}, {each.pairs} pairs, mean {each.mean:.4g}")
-
-
-def _mean(mean: "Mean | None") -> str:
-    return f"{mean.value:.4g} (mean of {mean.pairs})" if mean else "unknown"

@@ -35,7 +35,7 @@ USED: dict[str, set[str]] = {
     "operations.inspection": REDIS | KAFKA,
     "operations.outcome": ARRAYS,
     "operations.signatures": ARRAYS,
-    "operations.audit.recall": ARRAYS | KAFKA,
+    "operations.audit": ARRAYS | KAFKA,
     "operations.doctor": ARRAYS | REDIS | KAFKA,
     "operations.rebuild": ARRAYS | REDIS | KAFKA,
 }

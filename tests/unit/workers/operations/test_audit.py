@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from nearstream.workers.cli.audit import recall_lines
-from nearstream.workers.operations.audit.recall import Audited, ExactJoin, Recall, _summed, measure
-from nearstream.workers.operations.audit.window import Told
+from nearstream.workers.operations.audit import Audited, ExactJoin, Recall, Told, _summed, measure
 
 FOUR_FIFTHS = Fraction(4, 5)
 

@@ -4,9 +4,9 @@ Every document of a window is compared with all others by an exact join, which m
 both documents are in one family, or if an event connects their families.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
 from math import ceil, floor
@@ -15,18 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearstream.schemas.documents.document import document_key
+from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.table import DOCUMENTS
+from nearstream.schemas.verdicts.events import Event, Retraction
+from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.estimate import wilson
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.exact import Hashes, shingle_set
 from nearstream.streams.signing.signer import Unsigned
-from nearstream.workers.operations.audit.window import Place, Told, Window, too_large
+from nearstream.workers.config.exit_codes import Exit, RefusalError
+from nearstream.workers.kafka import client as kafka_client
+from nearstream.workers.kafka import offsets as kafka_offsets
+from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka.records import follow_events
+from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
+from nearstream.workers.pipeline.in_process import Embedded, embedded
+from nearstream.workers.pipeline.sign import parse_document
 
 FEATURES_MAX = 50_000_000  # shingles of a window, 8 bytes each
 MISSED_SHOWN = 100
 _STEP = Fraction(1, 20)  # width of a range of resemblances
+
+Place = tuple[int, int]  # partition and offset on `documents`
 
 
 def prefix_length(size: int, resemblance: Fraction) -> int:
@@ -79,7 +92,7 @@ class ExactJoin:
         return first
 
     def probe(self, features: Sequence[int] | NDArray[np.uint64]) -> list[tuple[str, Fraction]]:
-        """Return the sets with at least the resemblance to one that is not added. An empty set has no partner."""
+        """Return the sets that are as similar as asked to a further set."""
         own = np.unique(np.asarray(features, dtype=np.uint64))
         size, seen = own.size, set[int]()
         least = ceil(self._resemblance * size)
@@ -99,6 +112,88 @@ class ExactJoin:
 def _resemblance(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> Fraction:
     common = int(np.intersect1d(one, other, assume_unique=True).size)
     return Fraction(common, one.size + other.size - common)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The records of a deployment that an audit reads, without a group and without writing."""
+
+    deployment: Deployment  # the deployment
+    since_ms: int  # time of the oldest records, in milliseconds since 1970
+    wait_seconds: float  # how long a broker may take to answer
+    quiet: bool  # show no progress
+
+    async def documents(self, job: Embedded) -> AsyncGenerator[tuple[ConsumerRecord, Unsigned | Removal]]:
+        """Yield each readable document with its text, and each removal."""
+        async with aclosing(self._records()) as records:
+            async for record in records:
+                try:
+                    parsed = parse_document(record, job.limits)
+                    yield record, parsed if isinstance(parsed, Removal) else job.pages.with_text(parsed)
+                except InvalidMessageError:
+                    continue
+
+    async def told(self) -> "Told":
+        """Return what the deployment has found, by its verdicts and events."""
+        settings, told = self.deployment.settings, Told()
+        found = follow_events(settings, self.wait_seconds, since_ms=self.since_ms, until_end=True)
+        async with aclosing(found) as arrivals:
+            async for _, event in arrivals:
+                if event is not None:
+                    told.add(event)
+        return told
+
+    async def _records(self) -> AsyncGenerator[ConsumerRecord]:
+        settings, progress = self.deployment.settings, Progress("read", 0, self.quiet)
+        tps = await kafka_offsets.partitions(settings, [self.deployment.topic(DOCUMENTS)], self.wait_seconds)
+        async with (
+            kafka_client.consumer(settings, self.wait_seconds, fetch_wait_ms=1) as client,
+            aclosing(kafka_records.follow(client, tps, since_ms=self.since_ms, until_end=True)) as records,
+        ):
+            async for record in records:
+                yield record
+                progress.step()
+        progress.end()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the deployment has found."""
+
+    families: dict[Place, str] = field(default_factory=dict)  # id of the family of each document, by its place
+    events: set[frozenset[Place]] = field(default_factory=set)  # the two places that each event names
+
+    def add(self, event: Event) -> None:
+        """Add a verdict or an event. A retraction says nothing about pairs."""
+        if isinstance(event, DocumentVerdict):
+            if event.partition is not None and event.offset is not None:
+                self.families[event.partition, event.offset] = event.family.id
+        elif not isinstance(event, Retraction):
+            places = frozenset(place for ref in (event.newer, event.older) if (place := place_of(ref)) is not None)
+            self.events.add(places)
+
+    def pairs(self) -> Callable[[Place, Place], bool]:
+        """Return a function that says whether a pair was found.
+
+        It was found if both documents are in one family, or if an event connects their families. A document without a
+        verdict is alone.
+        """
+
+        def families(*places: Place) -> frozenset[object]:
+            return frozenset(self.families.get(place, place) for place in places)
+
+        connected = {families(*places) for places in self.events}
+
+        def is_found(one: Place, other: Place) -> bool:
+            both = families(one, other)
+            return len(both) == 1 or both in connected
+
+        return is_found
+
+
+def place_of(ref: DocumentRef) -> Place | None:
+    """Return where the record of a document is on `documents`, if that is known."""
+    return None if ref.partition is None or ref.offset is None else (ref.partition, ref.offset)
 
 
 @dataclass(frozen=True)
@@ -143,7 +238,7 @@ async def audit_recall(window: Window, resemblance: Fraction, one_in: int) -> Re
     """Measure the recall of a deployment on the documents of a window.
 
     Of a document that has several states in the window, the last one counts. Removed documents are left out. All
-    documents are indexed, but the partners of only one in so many are looked for.
+    documents are indexed, but partners are looked for of every n-th document only.
     """
     documents = await _documents(window)
     told = await window.told()
@@ -182,12 +277,13 @@ async def _documents(window: Window) -> list[Audited]:
         async for record, parsed in read:
             size += _take(window.deployment, record, parsed, found)
             if size > FEATURES_MAX:
-                raise too_large(FEATURES_MAX, "shingles")
+                message = f"the window holds more than {FEATURES_MAX} shingles: choose a later --since"
+                raise RefusalError(message, Exit.USAGE)
     return list(found.values())
 
 
 def _take(deployment: Deployment, record: ConsumerRecord, parsed: Unsigned | Removal, found: dict[str, Audited]) -> int:
-    """Add or remove the document of a record, and return by how many shingles that grows the window."""
+    """Add or remove the document of a record, and return how many shingles the window gained."""
     if isinstance(parsed, Removal):
         removed = found.pop(parsed.document_key, None)
         return -removed.shingles.size if removed else 0

@@ -1,1 +1,0 @@
-"""Measure a running deployment against exact methods, on a window of its topics."""
