@@ -1,6 +1,8 @@
 """`GET /cdx` tells a crawler which pages were stored before, as wget and warcprox ask."""
 
 import json
+from base64 import b32encode
+from hashlib import sha1
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,6 +54,28 @@ async def test_a_line_is_given_for_the_exact_url_and_digest_alone(redis_url: str
             assert response.headers["nearstream-canonical"] == url
 
 
+async def test_a_page_is_stored_once_a_warc_record_holds_it(redis_url: str, tmp_path: Path) -> None:
+    url, body = "https://a.example/a", html("Page", words("a", 200))
+    files = tmp_path / "fetched.jsonl", tmp_path / "monday.warc"
+    fetched = {"url": url, "html": body.decode(), "observed_at": "2026-03-01T00:00:00Z"}
+    files[0].write_text(json.dumps(fetched))
+    crawl = Crawl()
+    crawl.response(url, body)
+    files[1].write_bytes(crawl.content())
+    digest = b32encode(sha1(body, usedforsecurity=False).digest()).decode()
+    path = f"/cdx?url={quote(url, safe='')}&fl=timestamp,digest,recordid"
+    async with served(redis_url) as api:
+        await learn(api, files[0], payload=digest)
+        assert await api.get(path) == (200, b"")
+        assert await api.get(path + "&stored=any") == (200, f"20260301000000 {digest} -\n".encode())
+        await learn(api, files[1])
+        status, line = await api.get(path)
+        assert (status, line.split()[:2]) == (200, [b"20260302081500", digest.encode()])
+        assert line.split()[2].startswith(b"<urn:uuid:")
+        await learn(api, files[0], payload=digest)  # which is older, and delivered again
+        assert await api.get(path) == (200, line)
+
+
 async def test_a_url_of_strange_characters_ends_no_line_and_no_header(redis_url: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.jsonl"
     paths = ("\x7f", "a b", "a\nX-Header: b", "\0", "\u2028é", "\r\n\r\n")
@@ -61,11 +85,12 @@ async def test_a_url_of_strange_characters_ends_no_line_and_no_header(redis_url:
     async with served(redis_url) as api:
         await learn(api, file, payload="A" * 32)
         for url in urls:
-            async with api.session.get(f"http://{api.address}/cdx", params={"url": url, "header": "1"}) as response:
+            params = {"url": url, "header": "1", "stored": "any"}
+            async with api.session.get(f"http://{api.address}/cdx", params=params) as response:
                 assert response.status == 200
                 assert "X-Header" not in response.headers
                 head, line, end = (await response.text()).split("\n")
             assert (len(head.split()), len(line.split(" ")), end) == (9, 8, "")
             assert "A" * 32 in line
-        for query in ("", "?url=https://a.example/&fl=secret", "?url=https://a.example/&x=1"):
+        for query in ("", "?url=https://a.example/&fl=secret", "?url=https://a.example/&x=1", "?url=a&stored=all"):
             assert (await api.get("/cdx" + query))[0] == 400

@@ -1,5 +1,6 @@
 """The document: one text, as a producer sends it."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -32,6 +33,7 @@ COUNT_MAX = 2**53 - 1  # the largest integer that every reader of JSON keeps
 # The index stores offsets and times in 6 bytes, times with 2**46 added (the year 8659), and partitions + 1 in 2.
 OFFSET_MAX, PARTITION_MAX, OBSERVED_MAX_MS = 2**48 - 1, 2**16 - 2, 2**48 - 2**46 - 1
 _MILLISECOND = timedelta(milliseconds=1)
+_USER = re.compile(r"(\s*https?:[/\\]*|(?:[^/\\?#]{0,64}:)?[/\\]{2})[^/\\?#]*@", re.IGNORECASE)
 
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
@@ -92,13 +94,27 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recipient_hashes: Annotated[tuple[AddressHash, ...], msgspec.Meta(max_length=RECIPIENTS_MAX)] = ()
     against: References = ()
 
+    def __post_init__(self) -> None:
+        """Leave out the user and the password of a URL, which are kept nowhere."""
+        for name in ("id", "url", "lineage"):
+            value = getattr(self, name)
+            if value and "@" in value:
+                msgspec.structs.force_setattr(self, name, without_user(value))
+
+
+def without_user(url: str) -> str:
+    """Return a URL without its user and password, and any other text as it is."""
+    user = _USER.match(url)
+    return user[1] + url[user.end() :] if user else url
+
 
 def document_key(collection: str, document_id: str) -> str:
     """Return the identity of a document across collections, `<collection>/<id>`.
 
-    It is unambiguous, because the name of a collection contains no slash.
+    It is unambiguous, because the name of a collection contains no slash. An id that is a URL with a password names the
+    document without them.
     """
-    return f"{collection}/{document_id}"
+    return f"{collection}/{without_user(document_id) if '@' in document_id else document_id}"
 
 
 def require_times(*times: datetime | None) -> None:

@@ -76,10 +76,14 @@ def decide_page(
 
 
 def _with_payload(state: PageState, fetch: Fetch) -> PageState:
-    """Return a state with the payload of this fetch, and when it was fetched first without another one since."""
+    """Return a state with the payload of this fetch.
+
+    An equal payload has the time and the WARC record of the first fetch that a record holds, else of the first one.
+    """
     former, payload = fetch.former, fetch.page.payload
-    digest = payload.partition(" ")[0]
-    if former is not None and digest and former.payload.partition(" ")[0] == digest:
+    digest, _, record = payload.partition(" ")
+    before, _, record_before = former.payload.partition(" ") if former else ("", "", "")
+    if former is not None and digest and before == digest and (record_before or not record):
         return with_fields(state, payload=former.payload, payload_at=former.payload_at)
     return with_fields(state, payload=payload, payload_at=fetch.verdict.observed_at if payload else None)
 

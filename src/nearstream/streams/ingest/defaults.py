@@ -7,7 +7,14 @@ from hashlib import blake2b
 
 import msgspec
 
-from nearstream.schemas.documents.document import EPOCH, ID_PATTERN, Document, from_milliseconds, to_milliseconds
+from nearstream.schemas.documents.document import (
+    EPOCH,
+    ID_PATTERN,
+    Document,
+    from_milliseconds,
+    to_milliseconds,
+    without_user,
+)
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.fields import FieldMap
@@ -126,7 +133,7 @@ def _key_as_id(record_key: bytes | None) -> str | None:
         text = record_key.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return text if re.search(ID_PATTERN, text) else None
+    return without_user(text) if re.search(ID_PATTERN, text) else None
 
 
 def _derived_id(collection: str, observed_at: datetime, content: bytes) -> str:

@@ -172,6 +172,7 @@ ROUTES = {
             _query("filter", "`digest:` and a digest: no line for another one. Other filters are ignored."),
             _query("header", "`1`: the header of a CDX file comes first."),
             _query("limit", "It is ignored: there is at most one line."),
+            _query("stored", "`any`: a line also if no WARC record is known that holds the page."),
         ),
         _REFUSED,
     ),

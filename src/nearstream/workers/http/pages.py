@@ -38,7 +38,7 @@ FIELDS = {
 }
 _UNKNOWN = "-"
 _DIGEST_FILTER = "digest:"
-_CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit"})
+_CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit", "stored"})
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,25 @@ class Pages:
     async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, Mapping[str, str], bool]:
         """Return the line of the content that a URL had at its last fetch, or no line.
 
-        In doubt there is none, so that a crawler stores the page. Headers about the decision follow, and whether there
-        are no lines because Redis did not answer in time.
+        In doubt there is none, so that a crawler stores the page. A page without a known WARC record has a line only if
+        `stored` is `any`. Headers about the decision follow, and whether there are no lines because Redis did not
+        answer in time.
 
         Raises:
-            RefusedError: A name in `fl` is unknown.
+            RefusedError: A name in `fl` is unknown, or `stored` is another word.
         """
         names = asked["fl"].split(",") if asked.get("fl") else list(FIELDS)
         if not FIELDS.keys() >= set(names):
             raise RefusedError(400, "bad_request", f"expected fl of {', '.join(FIELDS)}")
+        if asked.get("stored", "any") != "any":
+            raise RefusedError(400, "bad_request", "expected stored=any, or no such parameter")
         header = " CDX " + " ".join(FIELDS[name] for name in names) + "\n" if asked.get("header") == "1" else ""
         state = await self._state(name_of_page(url), collection)
         if state is None or isinstance(state, str):
             return header, {}, state is not None
         fields = _fields(state, url)
+        if fields.get("recordid") == _UNKNOWN and "stored" not in asked:
+            fields = {}
         wanted = asked.get("filter", "").removeprefix("=")
         is_other = wanted.startswith(_DIGEST_FILTER) and wanted.removeprefix(_DIGEST_FILTER) != fields.get("digest")
         line = " ".join(fields[name] for name in names) + "\n" if fields and not is_other else ""

@@ -1,6 +1,6 @@
 """Records of `documents` that other parts than a producer's program send."""
 
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, without_user
 from nearstream.schemas.documents.record import Headers, ProducerRecord
 from nearstream.streams.ingest.parse import ParsedDocument, Removal
 
@@ -16,7 +16,8 @@ def record_key(parsed: ParsedDocument | Removal) -> bytes | None:
 
 def removal_of(topic: str, name: str, collection: str) -> ProducerRecord:
     """Return the record that removes a document, under the key of the document itself."""
-    headers: Headers = [("nearstream-id", name.encode())]
+    key = without_user(name).encode()
+    headers: Headers = [("nearstream-id", key)]
     if collection != DEFAULT_COLLECTION:
         headers.append(("nearstream-collection", collection.encode()))
-    return ProducerRecord(topic, name.encode(), None, headers)
+    return ProducerRecord(topic, key, None, headers)

@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import HtmlResponse, Response
 
-from nearstream.schemas.documents.document import CONTENT_TYPE_MAX_CHARACTERS, Document
+from nearstream.schemas.documents.document import CONTENT_TYPE_MAX_CHARACTERS, Document, without_user
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import Reason
@@ -96,12 +96,12 @@ def page_item(response: Response) -> PageItem:
     has the URL that was asked for, and the id and lineage of the page, so that decisions are found under both URLs.
     """
     content_type = _content_type(response) or "text/html"
-    item = PageItem(response.url, response.body, content_type, datetime.now(UTC).isoformat())
+    item = PageItem(without_user(response.url), response.body, content_type, datetime.now(UTC).isoformat())
     asked = _redirected(response)
     if not asked:
         return item
     name = name_of_page(response.url)
-    return replace(item, url=asked, id=name, lineage=name)
+    return replace(item, url=without_user(asked), id=name, lineage=name)
 
 
 def _content_type(response: Response) -> str | None:

@@ -11,6 +11,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 
+from nearstream.schemas.documents.document import without_user
 from nearstream.workers.http.client import ApiClient, api_client
 from nearstream.workers.scrapy.environment import count, seconds_to_ask, settings_of
 from nearstream.workers.scrapy.signals import page_skipped
@@ -18,7 +19,8 @@ from nearstream.workers.scrapy.signals import page_skipped
 COLLECTION_SETTING = "CRAWL_COLLECTION"
 AT_ONCE = 8  # questions under way, and others wait for their turn: all at once would all be late
 ALWAYS = ("nearstream_fetch", "is_start_request")  # requests with one of these keys in their meta are always fetched
-PAUSE_SECONDS = 10.0  # without questions, after one that had no answer
+LATE_MOST = 5  # more late answers than others, after which one question is asked in each pause
+PAUSE_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ class NearstreamDownloaderMiddleware:
         self._crawler = crawler
         self._stack = AsyncExitStack()
         self._client: ApiClient | None = None
-        self._asks_at = 0.0
+        self._late, self._asks_at = 0, 0.0
         self._turns = Semaphore(AT_ONCE)
 
     @classmethod
@@ -59,7 +61,7 @@ class NearstreamDownloaderMiddleware:
     async def spider_opened(self) -> None:
         """Prepare a connection to the API, which need not run yet."""
         seconds = seconds_to_ask(self._settings, self._crawler)
-        asking = api_client(self._settings, "/v1/skip", "every page is fetched", seconds=seconds)
+        asking = api_client(self._settings, "/v1/skip", "pages without one are fetched", seconds=seconds)
         self._client = await self._stack.enter_async_context(asking)
 
     async def spider_closed(self) -> None:
@@ -80,22 +82,27 @@ class NearstreamDownloaderMiddleware:
         because = answer.because or "unknown"
         count(self._crawler, "skipped")
         count(self._crawler, f"skipped/{because}")
-        log.debug("skipped %s: %s, canonical page %s", request, because, answer.canonical)
+        url = without_user(request.url)
+        log.debug("skipped %s: %s, canonical page %s", url, because, answer.canonical)
         details = {"request": request, "because": because, "canonical": answer.canonical}
         self._crawler.signals.send_catch_log(page_skipped, **details, spider=self._crawler.spider)
-        raise IgnoreRequest(f"nearstream: need not be fetched yet, {because}: {request.url}")
+        raise IgnoreRequest(f"nearstream: need not be fetched yet, {because}: {url}")
 
     async def _answer(self, url: str) -> Answer | None:
         if self._client is None:
             return None
         collection = self._crawler.settings.get(COLLECTION_SETTING, "default")
         async with self._turns:
-            if time.monotonic() < self._asks_at:
-                count(self._crawler, "degraded")
-                return None
+            if self._late >= LATE_MOST:
+                now = time.monotonic()
+                if now < self._asks_at:
+                    count(self._crawler, "degraded")
+                    return None
+                self._asks_at = now + PAUSE_SECONDS  # others do not wait for the answer to this question
             count(self._crawler, "asked")
             answer = await self._client.ask(Answer, query={"url": url, "collection": collection})
-            if self._client.failing:
-                self._asks_at = time.monotonic() + PAUSE_SECONDS
+            is_late = self._client.failing
+            self._late = min(self._late + 1, LATE_MOST) if is_late else max(self._late - 1, 0)
+            if is_late:
                 count(self._crawler, "degraded")
         return answer

@@ -467,3 +467,22 @@ def test_a_page_belongs_to_the_lineage_of_its_own_url_whatever_it_declares() -> 
     assert parsed.document.lineage == parsed.document.id == parsed.record_key == "https://a.example/x?print=1"
     named = received(page, [*url, ("nearstream-lineage", b"mine")])
     assert (named.document.lineage, named.document.id, named.record_key) == ("mine", "mine", "mine")
+
+
+def test_a_password_in_a_url_is_no_part_of_a_document() -> None:
+    page, secret = "https://a.example/x", "https://user:secret@a.example/x"
+    headers: Headers = [*PLAIN, ("nearstream-url", secret.encode()), ("nearstream-lineage", secret.encode())]
+    ftp = {"id": "ftp://user:secret@a.example/f", "url": "\thttps:\\\\user:secret@a.example/x"}
+    for found, names in (
+        (received(as_json(url=secret)), (page, page)),
+        (received(as_json(id=secret, lineage=secret)), (page, None)),
+        (received(b"some text", headers), (page, page)),
+        (received(b"some text", PLAIN, secret.encode()), (page, None)),
+        (received(as_json(**ftp)), ("ftp://a.example/f", "\thttps:\\\\a.example/x")),
+    ):
+        sent = found.document
+        assert "secret" not in repr((sent, found.record_key))
+        assert (sent.id, sent.url) == names
+    assert removal(key=secret.encode()) == removal([("nearstream-id", page.encode())])
+    for name in ("<a:b@c>", "https://a.example/@b", "mailto:a@b.example", "a/b//c@d", "user:secret@b"):
+        assert document(as_json(id=name)).id == name
