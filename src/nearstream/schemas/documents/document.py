@@ -33,7 +33,7 @@ COUNT_MAX = 2**53 - 1  # the largest integer that every reader of JSON keeps
 # The index stores offsets and times in 6 bytes, times with 2**46 added (the year 8659), and partitions + 1 in 2.
 OFFSET_MAX, PARTITION_MAX, OBSERVED_MAX_MS = 2**48 - 1, 2**16 - 2, 2**48 - 2**46 - 1
 _MILLISECOND = timedelta(milliseconds=1)
-_USER = re.compile(r"(\s*https?:[/\\]*|(?:[^/\\?#]{0,64}:)?[/\\]{2})[^/\\?#]*@", re.IGNORECASE)
+_USER = re.compile(r"\A(https?:[/\\]{0,9}|(?:[^/\\?#]{0,64}:)?[/\\]{2})[^/\\?#]*@", re.IGNORECASE)
 
 Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
