@@ -19,6 +19,9 @@ _CONTENTS = frozenset({"text", "html", "raw"})
 _ENTRY = re.compile(r"(labels\.[a-z0-9][a-z0-9-]{0,30}|[a-z_]{1,20})=([^\s=]{1,200}?)(?::(epoch_s|epoch_ms))?")
 _MILLISECONDS = {"epoch_s": 1000, "epoch_ms": 1}
 _NUMBER_MAX_BYTES = 64
+_WHOLE = re.compile(rb"-?[0-9]{1,32}")  # a usual key of databases
+# The row after a change and before it, in a change event of Debezium.
+_AFTER, _BEFORE = "after.", "before."
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 Json = object  # any value
@@ -76,11 +79,38 @@ def with_our_names(value: bytes, fields: FieldMap) -> bytes:
         found = _only(_at(theirs, field.path))
         if found in (b"", b"null"):
             continue
+        if field.name in ("id", "lineage") and _WHOLE.fullmatch(found):
+            found = b'"%b"' % found
         if field.name.startswith(_LABEL):
             labels[field.name.removeprefix(_LABEL)] = msgspec.Raw(found)
         else:
             ours[field.name] = _time(found, _MILLISECONDS[field.unit]) if field.unit else msgspec.Raw(found)
     return msgspec.json.encode(ours | {"labels": labels} if labels else ours)
+
+
+def deleted_row(value: bytes, fields: FieldMap) -> bytes | None:
+    """Return JSON with the id and the collection of a deleted row, None if the record is no deletion.
+
+    A change event of Debezium has `null` for the row after a deletion, and the key of the row in `before`.
+    """
+    paths = {field.name: field.path for field in fields}
+    content = next(paths[name] for name in _CONTENTS if name in paths)
+    row = content.rpartition(_AFTER)[0] + _AFTER[:-1]
+    if not f".{content}".startswith(f".{row}.") or not f".{row}".endswith(f".{_AFTER[:-1]}"):
+        return None
+    try:
+        event = _members(value.removeprefix(_UTF8_BOM), _names(row))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if _at(event, row) != b"null":
+        return None
+    before = row.removesuffix(_AFTER[:-1]) + _BEFORE
+    named = tuple(
+        MappedField(name, before + paths[name].removeprefix(row + "."))
+        for name in ("id", "collection")
+        if paths.get(name, "").startswith(row + ".")
+    )
+    return with_our_names(value, named)
 
 
 def _names(*paths: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import PLACE_CHARACTERS, Reason
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
-from nearstream.streams.ingest.fields import FieldMap, with_our_names
+from nearstream.streams.ingest.fields import FieldMap, deleted_row, with_our_names
 from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.ingest.media_type import HTML_TYPES, binary_format, is_binary, media_type_of
 
@@ -101,6 +101,10 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
     if len(record.value) > limits.value_bytes:
         raise InvalidMessageError(Reason.TOO_LARGE, f"expected a value of at most {limits.value_bytes} bytes")
     value = _inflate(record.value, record.headers)
+    if limits.fields and _is_json(_split_content_type(_type(record.headers), value)[0]):
+        deleted = deleted_row(value, limits.fields)
+        if deleted is not None:
+            return _removal(decode_document(deleted), record)
     document, degraded = _parse_document(value, record.headers, limits.fields)
     complete = fill_defaults(document, limits, record.timestamp_ms, record.key)
     record_key = document.id or (complete.lineage if document.lineage else document.url and complete.id)
@@ -109,7 +113,7 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
 
 def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[Document, tuple[str, ...]]:
     """Return the document as it was sent, with its content as text unless it is HTML."""
-    content_type = header(headers, "content-type") or b"application/json"
+    content_type = _type(headers)
     media_type, charset = _split_content_type(content_type, value)
     if media_type in HTML_TYPES:
         page = {"raw": value, "content_type": content_type.decode("latin-1")}
@@ -120,13 +124,21 @@ def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[D
         text, degraded = _decode(value, charset)
         all_degraded = dict.fromkeys((*degraded, *_said_degraded(headers)))
         return msgspec.structs.replace(_from_headers(headers), text=text), tuple(all_degraded)
-    if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
+    if _is_json(media_type):
         return _with_text(decode_document(with_our_names(value, fields) if fields else value))
     if media_type == _MAIL_TYPE:
         raise InvalidMessageError(
             Reason.UNSUPPORTED_CONTENT_TYPE, "cannot read message/rfc822, send it with `nearstream produce`"
         )
     raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected application/json, text/plain or text/html")
+
+
+def _type(headers: Headers) -> bytes:
+    return header(headers, "content-type") or b"application/json"
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json"))
 
 
 def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
@@ -178,8 +190,13 @@ def _parse_removal(record: ConsumerRecord) -> Removal:
         if not record.key:
             raise InvalidMessageError(Reason.INVALID_ID, "a removal needs a key or the header nearstream-id")
         fields["id"] = shortened(_decode_header("id", record.key))
-    document = _validated(fields)
-    return Removal(document.collection, document.id or "", record.timestamp_ms)
+    return _removal(_validated(fields), record)
+
+
+def _removal(named: Document, record: ConsumerRecord) -> Removal:
+    if not named.id:
+        raise InvalidMessageError(Reason.INVALID_ID, "expected the id of the deleted row in `before`")
+    return Removal(named.collection, named.id, record.timestamp_ms)
 
 
 def _from_headers(headers: Headers) -> Document:

@@ -11,7 +11,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.fields import parse_field_map
-from nearstream.streams.ingest.parse import ParsedDocument, parse_record
+from nearstream.streams.ingest.parse import ParsedDocument, Removal, parse_record
 
 URL = "https://a.example/flood?id=7"
 TEXT = "The river rose over the old bridge."
@@ -127,3 +127,32 @@ def test_a_wrong_map_is_refused_with_what_was_expected(text: str, expected: str)
 
 def test_no_text_is_no_map() -> None:
     assert parse_field_map(" ") == ()
+
+
+@pytest.mark.parametrize("way", ["", "payload."])
+@pytest.mark.parametrize("key", [1004, -7, "row-7", "1004"])
+def test_a_row_of_a_database_comes_and_goes_by_its_key(way: str, key: int | str) -> None:
+    fields = f"id={way}after.id text={way}after.body collection={way}after.tenant"
+    row = {"id": key, "body": TEXT, "tenant": "north"}
+
+    def event(**change: object) -> object:
+        return {"payload": {**change}} if way else {**change}
+
+    assert parsed(fields, event(before=None, after=row, op="c")).id == str(key)
+    limits = DocumentLimits(fields=parse_field_map(fields))
+    deletion = msgspec.json.encode(event(before={"id": key, "tenant": "north"}, after=None, op="d"))
+    record = ConsumerRecord("documents", 0, 0, AT_MS, b'{"id": 1004}', deletion, [])
+    assert parse_record(record, limits) == Removal("north", str(key), AT_MS)
+    as_text = parse_record(record._replace(headers=[("content-type", b"text/plain")]), limits)
+    assert isinstance(as_text, ParsedDocument)
+
+
+def test_a_deletion_without_its_key_is_refused() -> None:
+    error = refusal("id=after.id text=after.body", {"before": None, "after": None, "op": "d"})
+    assert (error.reason, error.detail) == (Reason.INVALID_ID, "expected the id of the deleted row in `before`")
+
+
+@pytest.mark.parametrize("fields", ["id=after.id text=body", "id=key text=hereafter.body", "id=key text=a.b"])
+def test_a_null_beside_the_row_deletes_nothing(fields: str) -> None:
+    value = {"after": None, "hereafter": None, "a": None, "key": "k"}
+    assert refusal(fields, value).reason == Reason.NO_CONTENT
