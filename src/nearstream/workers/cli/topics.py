@@ -4,11 +4,9 @@ import argparse
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.published.asyncapi import asyncapi_document
 from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
@@ -49,13 +47,7 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
         ("--apply-config", "create: also correct the configuration, never the partitions"),
     ):
         parser.add_argument(name, action="store_true", help=meaning)
-    for name, metavar, meaning in (
-        ("--schemas", "DIR", "only write the JSON Schema of each message"),
-        ("--asyncapi", "FILE", "only write the AsyncAPI document of all topics"),
-    ):
-        parser.add_argument(name, type=Path, metavar=metavar, help=meaning)
-    for name in ("--connect", "--register"):
-        parser.add_argument(name, nargs="?", const="", help=argparse.SUPPRESS)
+    parser.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
 
@@ -64,11 +56,8 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     """List, create or check the topics, or write down what they hold."""
     from nearstream.workers.kafka import topics as kafka_topics
 
-    if options.connect is not None or options.register is not None:
-        print_message("nearstream topics: --connect and --register are gone: take the files in deploy/sinks")
-        return Exit.USAGE
-    if options.schemas or options.asyncapi:
-        return _publish_contract(settings, options)
+    if options.schemas:
+        return _write_schemas(options)
     if options.action == "create":
         if not options.dry_run:
             _create(settings, options)
@@ -84,23 +73,16 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
 
 
-def _publish_contract(settings: Settings, options: argparse.Namespace) -> Exit:
+def _write_schemas(options: argparse.Namespace) -> Exit:
     """Write down what the topics hold, without asking Kafka."""
     if options.action != "list":
-        print_message("nearstream topics: --schemas and --asyncapi go without an action")
+        print_message("nearstream topics: --schemas goes without an action")
         return Exit.USAGE
-    if options.schemas:
-        options.schemas.mkdir(parents=True, exist_ok=True)
-        for name, schema in json_schemas().items():
-            _write_json(options.schemas / f"{name}.json", schema)
-    if options.asyncapi:
-        retention = settings.retention_seconds
-        _write_json(options.asyncapi, asyncapi_document(version("nearstream"), settings.topic_prefix, retention))
+    options.schemas.mkdir(parents=True, exist_ok=True)
+    for name, schema in json_schemas().items():
+        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        (options.schemas / f"{name}.json").write_text(text, encoding="utf-8")
     return Exit.OK
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _create(settings: Settings, options: argparse.Namespace) -> None:
