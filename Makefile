@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: .venv/installed ## match the example documents in one process and check the relations found
+demo: .venv/installed ## scan the example documents in one process
 	@$(BIN)/nearstream demo
 
 test: .venv/installed-test ## run the tests that need Kafka and Redis alone, which are started here: JOBS=1 for one at a time

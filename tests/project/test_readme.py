@@ -29,7 +29,7 @@ def test_the_demo_block_shows_lines_that_the_demo_prints_in_order(capsys: pytest
     (block,) = [text for kind, text in BLOCKS if not kind and "near_duplicate" in text]
     shown = [line.removesuffix("]").removesuffix("...") for line in block.splitlines()]
     assert main(["demo"]) == 0
-    printed = iter(capsys.readouterr().out.splitlines())
+    printed = iter("".join(capsys.readouterr()).splitlines())
     assert [line for line in shown if not any(found.startswith(line) for found in printed)] == []
 
 

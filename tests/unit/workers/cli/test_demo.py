@@ -1,69 +1,62 @@
-"""Known relations are compared with events and families."""
+"""The relations of the example documents, which are known from their history, are found in the stream of them."""
 
-from pathlib import Path
+import json
+from collections import Counter
+from typing import Any
 
-from msgspec.structs import replace
-
-from nearstream.schemas.topics.codec import decode_event
-from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
+from nearstream.schemas.verdicts.events import Containment, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.demo import KnownRelation, check_relations
+from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.config.settings import load
+from nearstream.workers.files.source import read
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.in_process import embedded
 
-EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
-
-
-def verdict(document_id: str, family: str, version: str = "", lineage: str | None = None) -> DocumentVerdict:
-    """Return the verdict of a document in a family. Its text is its own unless `version` is given."""
-    event = decode_event((EXAMPLES / "verdict.json").read_bytes())
-    assert isinstance(event, DocumentVerdict)
-    member = replace(event.family, id=family)
-    return replace(event, id=document_id, family=member, version=version or f"text of {document_id}", lineage=lineage)
+Relation = tuple[str, str]  # its name, and for a containment the id of the inner document
+Related = dict[str, dict[str, Relation]]  # for each document, the others that events relate to it
 
 
-def event(kind: str, newer: str, older: str) -> Event:
-    """Return the event of a pair. In a containment the newer one lies in the older one."""
-    found = decode_event((EXAMPLES / f"{kind}.json").read_bytes())
-    assert not isinstance(found, DocumentVerdict | Retraction)
-    return replace(found, newer=replace(found.newer, id=newer), older=replace(found.older, id=older))
+async def _found() -> tuple[Related, dict[str, DocumentVerdict]]:
+    """Return what events say of pairs, and the verdict of each document."""
+    related: Related = {}
+    verdicts: dict[str, DocumentVerdict] = {}
+    async for outcome in embedded(Deployment.of(load({}))).outcomes(read([str(EXAMPLES / "documents.jsonl")])):
+        assert outcome.verdict is not None
+        verdicts[outcome.verdict.id] = outcome.verdict
+        for event in outcome.events:
+            assert not isinstance(event, Retraction)
+            inner = getattr(event, event.inner).id if isinstance(event, Containment) else ""
+            for one, other in ((event.newer.id, event.older.id), (event.older.id, event.newer.id)):
+                related.setdefault(one, {})[other] = kind_of(event), inner
+    return related, verdicts
 
 
-COPIES = [verdict("a", "one"), verdict("copy", "one"), verdict("part", "two"), verdict("far", "three")]
-PART_OF_COPY = [*COPIES, event("containment", "part", "copy")]
-# Two documents are not related because copies of both are.
-FAR_COPIES = [verdict("a", "one"), verdict("copy", "one"), verdict("b", "two"), verdict("other", "two")]
-CONTAINED = event("containment", "b", "a")
-OVERLAP = event("overlap", "b", "a")
-# What is known of a pair, what was sent, and whether it is seen as such, otherwise, or missed.
-SEEN: tuple[tuple[KnownRelation, list[Event], tuple[int, int, int]], ...] = (
-    (KnownRelation("b", "a", "version"), [event("version", "b", "a")], (1, 0, 0)),
-    (KnownRelation("b", "a", "containment", "newer"), [CONTAINED], (1, 0, 0)),
-    (KnownRelation("b", "a", "containment", "older"), [CONTAINED], (0, 1, 0)),
-    (KnownRelation("b", "a", "near_duplicate"), [], (0, 0, 1)),
-    (KnownRelation("b", "a", "unrelated"), [], (1, 0, 0)),
-    (KnownRelation("part", "a", "containment", "newer"), PART_OF_COPY, (1, 0, 0)),
-    (KnownRelation("a", "part", "containment", "newer"), PART_OF_COPY, (0, 1, 0)),
-    (KnownRelation("far", "a", "unrelated"), PART_OF_COPY, (1, 0, 0)),
-    (KnownRelation("a", "b", "version"), [*FAR_COPIES, event("version", "copy", "other")], (0, 0, 1)),
-)
+def _relation(one: str, other: str, related: Related, verdicts: dict[str, DocumentVerdict]) -> Relation | None:
+    """Return what an event says of two documents, else their family, else an event of one and a copy of the other."""
+    if other in related.get(one, {}):
+        return related[one][other]
+    newer, older = verdicts[one], verdicts[other]
+    if newer.family.id == older.family.id:
+        if newer.version == older.version:
+            return "exact_duplicate", ""
+        return ("version" if newer.lineage and newer.lineage == older.lineage else "near_duplicate"), ""
+    for each, of_family in ((one, other), (other, one)):
+        for member, (relation, inner) in related.get(each, {}).items():
+            if verdicts[member].family.id == verdicts[of_family].family.id:
+                return relation, inner if inner in ("", each) else of_family
+    return None
 
 
-def test_events_and_families_show_the_relation_of_a_pair() -> None:
-    for pair, events, counts in SEEN:
-        assert check_relations([pair], events).rows == {pair.relation: (1, *counts)}, pair
-    agreement = check_relations([pair for pair, _, _ in SEEN[:4]], SEEN[0][1])
-    assert (agreement.share, agreement.is_sufficient) == (0.25, False)
-
-
-def test_one_family_shows_what_two_copies_are_to_each_other() -> None:
-    for relation, version, lineage in (
-        ("exact_duplicate", "same", None),
-        ("exact_duplicate", "same", "url"),
-        ("near_duplicate", "", None),
-        ("version", "", "url"),
-    ):
-        copies = [verdict(name, "one", version, lineage) for name in "ab"]
-        for each in (*RELATIONS, "unrelated"):
-            rows = check_relations([KnownRelation("b", "a", each)], copies).rows
-            assert rows == {each: (1, 1, 0, 0) if each == relation else (1, 0, 1, 0)}
-        rows = check_relations([KnownRelation("b", "a", "overlap")], [*copies, OVERLAP]).rows
-        assert rows == {"overlap": (1, 1, 0, 0)}  # an event counts more than a family
+async def test_the_known_relations_of_the_examples_are_found_in_their_stream() -> None:
+    found = await _found()
+    known: list[dict[str, Any]] = [
+        json.loads(line) for line in (EXAMPLES / "relations.jsonl").read_bytes().splitlines()
+    ]
+    wrong = Counter[str]()
+    for row in known:
+        expected = row["relation"], row.get(row.get("inner", ""), "")
+        seen = _relation(row["newer"], row["older"], *found)
+        if seen != (None if row["relation"] == "unrelated" else expected):
+            wrong[row["relation"]] += 1
+    assert len(known) == 169
+    assert wrong == {"containment": 1}  # seen otherwise
