@@ -22,7 +22,7 @@ from nearstream.workers.monitoring.health import Health
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.redis.kept import tallies
-from nearstream.workers.redis.kept.decisions import DecisionStore
+from nearstream.workers.redis.kept.decisions import DUE_MAX, DecisionStore
 from nearstream.workers.redis.kept.deployments import (
     DeploymentRecord,
     add_deployment,
@@ -122,6 +122,21 @@ async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(sto
     assert await store.read_state("news", PAGE) is None
     await store.forget("default", PAGE)
     assert await store.read_state("default", "old") is None
+
+
+async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
+    client: Client, address: IndexAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert DUE_MAX == 100_000
+    monkeypatch.setattr("nearstream.workers.redis.kept.decisions.DUE_MAX", 3)
+    store = DecisionStore(client, address.namespace)
+    for days in (-1, -4, -2, -5, -3):
+        await store.write(PageState(decision(f"https://a.example/{-days}", "keep", days)))
+    assert [each.decision.lineage[-1] for each in await store.due("default", "a.example", 9)] == ["5", "4", "3"]
+    names = [f"https://a.example/{number}" for number in (2, 9, 1)]
+    found = await store.read_states("default", names)
+    assert found == [await store.read_state("default", name) for name in names]
+    assert await store.read_states("default", []) == []
 
 
 async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:

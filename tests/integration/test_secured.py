@@ -91,6 +91,10 @@ async def _ask_for_everything(session: aiohttp.ClientSession, worker: LocalDeplo
         assert (await response.json())["size"] == 1
     async with session.get("/v1/skip", params={"url": "https://a.example/"}) as response:
         assert (await response.json())["reason"] == ""
+    async with session.post("/v1/skip", json={"urls": ["https://a.example/"]}) as response:
+        assert (await response.json())["degraded"] is False
+    async with session.get("/v1/due", params={"host": "a.example"}) as response:
+        assert (await response.json())["degraded"] is False
     async with session.get("/readyz") as response:
         assert response.status == 200
     await _accepted(session, "DELETE", f"/v1/documents/default/{quote(name, safe='')}")

@@ -1,10 +1,15 @@
-"""`GET /v1/skip` answers from the decisions in Redis, and lets every page be fetched while Redis does not answer."""
+"""What a crawler may skip and what is due, from the decisions in Redis, or all while Redis does not answer."""
 
 import asyncio
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
 
+from msgspec import structs
+
+from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.api import HASTY_SECONDS, Api, served
@@ -12,6 +17,18 @@ from tests.support.decisions import NOW, decision, write
 from tests.support.deployment import until
 
 URL = "https://a.example/flood"
+
+
+async def ask_many(api: Api, *urls: str, **rest: object) -> tuple[int, list[dict[str, Any]]]:
+    status, answer = await api.send("POST", "/v1/skip", json.dumps({"urls": urls, **rest}))
+    return status, cast(list[dict[str, Any]], answer.get("pages", [answer]))
+
+
+async def due(api: Api, host: str, rest: str = "") -> list[str]:
+    """Return the names of the pages of a host that are due."""
+    status, answer = await api.send("GET", f"/v1/due?host={host}{rest}")
+    assert (status, answer["degraded"], answer["reason"]) == (200, False, "")
+    return [page["lineage"] for page in cast(list[dict[str, Any]], answer["pages"])]
 
 
 async def ask(api: Api, url: str, rest: str = "") -> dict[str, object]:
@@ -44,6 +61,79 @@ async def test_a_page_is_skipped_under_all_of_its_urls_and_what_names_none_is_re
         assert b'nearstream_skip_requests_total{answer="skip"} ' in metrics
 
 
+async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_by_itself(redis_url: str) -> None:
+    urls = [f"{URL}/{number}" for number in range(994)] + [URL, URL + "?gclid=1", "no url", URL, "", "HTTPS://[::1"]
+    async with served(redis_url) as api:
+        for number in range(0, 994, 7):
+            await write(api, decision(f"{URL}/{number}", "skip" if number % 2 else "keep", number % 3 - 1))
+        await write(api, decision(URL, "skip", 1))
+        await DecisionStore(api.index.client, api.deployment.settings.namespace).write_alias("default", f"{URL}/1", URL)
+        status, answers = await ask_many(api, *urls)
+        assert status == 200
+        alone = [await ask(api, url) for url in (*urls[:30], *urls[-6:])]
+        assert answers[:30] + answers[-6:] == alone
+        assert [answer["skip"] for answer in answers[-6:]] == [True, True, False, True, False, False]
+        assert answers[1]["lineage"] == f"{URL}/1"
+        assert answers[1]["until"] == answers[-6]["until"]
+        for body in (
+            {"urls": [*urls, URL]},
+            {"urls": []},
+            {"urls": URL},
+            {"url": URL},
+            {"urls": [URL], "x": 1},
+            {"urls": [URL, None]},
+            {"urls": [URL], "collection": "Pages"},
+            {"urls": ["x" * 4097]},
+            [URL],
+        ):
+            status, answer = await api.send("POST", "/v1/skip", json.dumps(body))
+            assert (status, answer["error"]) == (400, "invalid_message"), body
+        for raw, expected in (
+            (b"{", 400),
+            (b"", 400),
+            (b'{"urls":["\xff"]}', 400),
+            (rb'{"urls":["\ud800"]}', 400),
+            (b"[" * 100_000, 400),
+            (b" " * 1_048_577, 413),
+        ):
+            status, _ = await api.send("POST", "/v1/skip", raw)
+            assert status == expected
+
+
+async def test_pages_that_are_due_are_listed_error_pages_first(redis_url: str) -> None:
+    async with served(redis_url) as api:
+        names = [f"https://www.a.example/{name}" for name in ("later", "older", "newer", "wall", "refreshed")]
+        waits = ("keep", 2), ("keep", -3), ("skip", -1), ("refresh", -2), ("refresh", -2)
+        made = [decision(name, *wait) for name, wait in zip(names, waits, strict=True)]  # type: ignore[arg-type]
+        made[3] = structs.replace(made[3], because="error_page")
+        await write(api, *made, decision("https://b.example/", "keep", -1), decision("no-url", "keep", -1))
+        await write(api, decision(names[1], "keep", -1, "news"))
+        for host in ("a.example", "WWW.a.example:80"):
+            assert await due(api, host) == [names[3], names[1], names[4], names[2]]
+        assert await due(api, "a.example", "&limit=2") == [names[3], names[1]]
+        assert await due(api, "a.example", "&collection=news") == [names[1]]
+        assert await due(api, "c.example") == []
+        await write(api, decision(names[3], "keep", 1), decision(names[4], "keep", -9))
+        store = DecisionStore(api.index.client, api.deployment.settings.namespace)
+        await store.forget("default", names[1])
+        assert await due(api, "a.example") == [names[4], names[2]]
+        for query in (
+            "",
+            "?host=",
+            "?host=a/b",
+            "?host=u@a.example",
+            "?host=%5B",
+            f"?host={'a' * 254}",
+            "?host=a&limit=0",
+            "?host=a&limit=1001",
+            "?host=a&limit=-1",
+            "?host=a&limit=%C2%B2",
+            "?host=a&x=1",
+            "?host=a&collection=A",
+        ):
+            assert (await api.send("GET", "/v1/due" + query))[0] == 400, query
+
+
 async def test_a_token_asks_about_its_collections(redis_url: str) -> None:
     token = "a-token-of-twenty-characters"  # noqa: S105 - of the test
     async with served(redis_url, api_token=f"{token} pages") as api:
@@ -54,6 +144,10 @@ async def test_a_token_asks_about_its_collections(redis_url: str) -> None:
         assert (status, answer["error"]) == (403, "collection_forbidden")
         assert (await api.send("GET", path + "&collection=pages", Authorization="Bearer another"))[0] == 401
         assert (await api.send("GET", path + "&collection=pages", **headers))[1]["skip"] is True
+        body = json.dumps({"urls": [URL]})
+        for method, where, sent in (("POST", "/v1/skip", body), ("GET", "/v1/due?host=a.example", "")):
+            assert (await api.send(method, where, sent, Authorization="Bearer another"))[0] == 401
+            assert (await api.send(method, where, sent, **headers))[0] == 403
 
 
 async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: Path) -> None:
@@ -69,6 +163,10 @@ async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: P
             answers = await asyncio.gather(*(ask(api, URL) for _ in range(400)))  # while Redis does not answer
             assert {(answer["skip"], answer["degraded"]) for answer in answers} == {(False, True)}
             assert {answer["reason"] for answer in answers} <= {"deadline", "index_unavailable"}
+            _, pages = await ask_many(api, URL, URL)
+            assert [(page["skip"], page["degraded"]) for page in pages] == [(False, True)] * 2
+            _, overdue = await api.send("GET", "/v1/due?host=a.example")
+            assert (overdue["pages"], overdue["degraded"]) == ([], True)
             redis.resume()
             await until(is_skipped)
             await asyncio.to_thread(redis.kill)

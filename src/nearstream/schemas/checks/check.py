@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, AddressHash, Count, Id, Name, Share, Url
 from nearstream.schemas.documents.evidence import Amount, HexId, Place, ReferenceMatch, Relation, SourceRef
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.decision import Action, Because
@@ -216,15 +216,39 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     canonical: Annotated[
         str | None, Meta(description="URL of the page that has the content, or its id if it has no URL.")
     ] = None
+    url: Annotated[str | None, Meta(description="Where the page was fetched last. Null: it is not known.")] = None
     degraded: Annotated[bool, Meta(description="Redis did not answer, or not in time, so `skip` is false.")] = False
     reason: Annotated[
         SkipReason,
         Meta(
             description="Why the answer is degraded. `deadline`: it took 150 ms, or `NEARSTREAM_API_SECONDS`. "
             "`index_unavailable`: Redis does not "
-            "answer. `index_refused`: Redis refuses the user, who needs GET."
+            "answer. `index_refused`: Redis refuses the user, who needs GET, MGET and ZRANGEBYSCORE."
         ),
     ] = ""
+
+
+SKIPS_MAX = 1_000  # pages in one question
+
+
+class SkipRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Question about many pages at once."""
+
+    urls: Annotated[
+        tuple[Url, ...], Meta(min_length=1, max_length=SKIPS_MAX, description="The pages, not percent-encoded again.")
+    ]
+    collection: Annotated[Name, Meta(description="The tenant of the pages.")] = DEFAULT_COLLECTION
+
+
+class SkipAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a crawler need not fetch now, or what it should fetch."""
+
+    pages: Annotated[
+        tuple[SkipAnswer, ...],
+        Meta(description="One for each URL in their order, or the pages that are due, error pages first."),
+    ]
+    degraded: Annotated[bool, Meta(description="Redis did not answer, or not in time.")] = False
+    reason: Annotated[SkipReason, Meta(description="Why, as in each answer about a page.")] = ""
 
 
 class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):

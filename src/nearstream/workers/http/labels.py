@@ -29,6 +29,7 @@ from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.requests import (
     ACCESS,
     RefusedError,
+    is_whole,
     json_response,
     named,
     not_looked_up,
@@ -162,13 +163,9 @@ def _members_asked(request: web.Request) -> tuple[str, str, int, int]:
     """Return collection and id of a document, the ordinal behind which members are asked for, and their number."""
     given = request.query
     after, limit = (given.get(name, usual) for name, usual in (("after", "0"), ("limit", "100")))
-    is_whole = _is_whole(after, 2**32) and _is_whole(limit, MEMBERS_MAX) and int(limit)
-    if given.keys() - {"collection", "after", "limit"} or not is_whole:
+    are_whole = is_whole(after, 2**32) and is_whole(limit, MEMBERS_MAX) and int(limit)
+    if given.keys() - {"collection", "after", "limit"} or not are_whole:
         expected = f"expected after=0 or more, limit=1 to {MEMBERS_MAX}, and perhaps collection="
         raise RefusedError(400, "bad_request", expected)
     collection = named(request, collection=given.get("collection", DEFAULT_COLLECTION))
     return collection, request.match_info["id"], int(after), int(limit)
-
-
-def _is_whole(text: str, most: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most

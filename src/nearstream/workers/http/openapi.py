@@ -17,6 +17,8 @@ from nearstream.schemas.checks.check import (
     Readiness,
     Removal,
     SkipAnswer,
+    SkipAnswers,
+    SkipRequest,
     UnknownDocument,
 )
 from nearstream.schemas.documents.document import Document
@@ -159,6 +161,24 @@ ROUTES = {
         "Say whether a crawler need not fetch a page now",
         {"200": _response("The answer, also if it is degraded.", SkipAnswer)},
         (_query("url", "The page, percent-encoded.", required=True), _TENANT),
+        _REFUSED,
+    ),
+    "skip_many": Route(
+        "POST /v1/skip",
+        "Say of many pages whether a crawler need not fetch them now",
+        {"200": _response("An answer for each page, also if it is degraded.", SkipAnswers)},
+        refused=f"{_REFUSED} 408 413",
+        takes=_json(SkipRequest),
+    ),
+    "due": Route(
+        "GET /v1/due",
+        "Return the pages of a host that should be fetched now",
+        {"200": _response("The pages, none if the answer is degraded.", SkipAnswers)},
+        (
+            _query("host", "The host. A port and `www.` are ignored.", required=True),
+            _query("limit", "Most pages that are returned, 1 to 1000, by default 100."),
+            _TENANT,
+        ),
         _REFUSED,
     ),
     "cdx": Route(
@@ -334,13 +354,16 @@ LIVE_MESSAGES = tuple(
     each for module in (state, details) for name, each in vars(module).items() if name.startswith("Live")
 )
 _ANSWERS: tuple[type[msgspec.Struct], ...] = (
-    *(CheckAnswer, BareAnswer, SkipAnswer, FamilyMembers, Labelled, Removal, ApiError, UnknownDocument),
+    *(CheckAnswer, BareAnswer, SkipAnswer, SkipAnswers, FamilyMembers, Labelled, Removal, ApiError, UnknownDocument),
     *(Health, Readiness, *LIVE_MESSAGES),
 )
 
 
 def description() -> Json:
     """Return the description of the API."""
+    paths: dict[str, Json] = {route.path: {} for route in ROUTES.values()}
+    for name, route in ROUTES.items():
+        paths[route.path][route.method.lower()] = _operation(name, route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -349,7 +372,7 @@ def description() -> Json:
             "description": "Answers within 150 ms whether a document is bulk, a copy of a known one, or new.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": {route.path: {route.method.lower(): _operation(name, route)} for name, route in ROUTES.items()},
+        "paths": paths,
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -377,7 +400,7 @@ def _operation(name: str, route: Route) -> Json:
 
 def _schemas() -> Json:
     """Return the schemas of all messages. Answers always have all of their fields."""
-    _, schemas = components((*_ANSWERS, Document, LabelRequest), "#/components/schemas/{name}")
+    _, schemas = components((*_ANSWERS, Document, LabelRequest, SkipRequest), "#/components/schemas/{name}")
     for answer in _ANSWERS:
         schema = schemas[answer.__name__]
         schema["required"] = list(schema["properties"])

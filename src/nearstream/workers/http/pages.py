@@ -2,18 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from aiohttp import web
 
-from nearstream.schemas.checks.check import SkipAnswer, SkipReason
-from nearstream.schemas.documents.document import Document
-from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.topics.codec import decode_document
+from nearstream.schemas.checks.check import SKIPS_MAX, SkipAnswer, SkipAnswers, SkipReason, SkipRequest
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document
+from nearstream.schemas.topics.codec import decode_document, decode_json
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
@@ -21,7 +21,16 @@ from nearstream.streams.ingest.lineage import host_of
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
-from nearstream.workers.http.requests import ACCESS, SECURITY_HEADERS, RefusedError, json_response, require
+from nearstream.workers.http.requests import (
+    ACCESS,
+    SECURITY_HEADERS,
+    RefusedError,
+    is_whole,
+    json_response,
+    named,
+    read_body,
+    require,
+)
 from nearstream.workers.monitoring.metrics import SKIPS
 from nearstream.workers.redis.kept.decisions import DecisionStore
 
@@ -41,12 +50,19 @@ _DIGEST_FILTER = "digest:"
 _CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit", "stored"})
 
 
+_BODY_BYTES = 1024 * 1024  # of a question about many pages
+_SECONDS_EACH = 0.001  # for an answer, for each page beyond the first
+_HOST_CHARACTERS = 253
+_Found = TypeVar("_Found")
+
+
 @dataclass(frozen=True)
 class Pages:
     """Answers from the states of pages in Redis."""
 
     store: DecisionStore  # the states
     seconds: float  # how long an answer may take
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # of questions about many pages
 
     async def skip(self, url: str, collection: str) -> SkipAnswer:
         """Return whether a page need not be fetched now.
@@ -55,10 +71,26 @@ class Pages:
         the like in its URL are ignored.
         """
         lineage = name_of_page(url)
-        state = await self._state(lineage, collection)
-        if isinstance(state, str):
-            return SkipAnswer(skip=False, lineage=lineage, degraded=True, reason=state)
-        return SkipAnswer(skip=False, lineage=lineage) if state is None else _skip_answer(lineage, state.decision)
+        state, why = await self._answer(self.store.read_state(collection, lineage), self.seconds)
+        return _skip_answer(lineage, state, why)
+
+    async def skips(self, urls: Sequence[str], collection: str) -> SkipAnswers:
+        """Return for each of many pages whether it need not be fetched now."""
+        async with self.turns:
+            lineages = await asyncio.to_thread(lambda: [name_of_page(url) for url in urls])
+            seconds = self.seconds + _SECONDS_EACH * len(urls)
+            states, why = await self._answer(self.store.read_states(collection, lineages), seconds)
+            pairs = zip(lineages, states or [None] * len(urls), strict=True)
+            answers = tuple(_skip_answer(lineage, state, why) for lineage, state in pairs)
+        return SkipAnswers(pages=answers, degraded=bool(why), reason=why)
+
+    async def due(self, host: str, collection: str, most: int) -> SkipAnswers:
+        """Return pages of a host that should be fetched now."""
+        async with self.turns:
+            seconds = self.seconds + _SECONDS_EACH * most
+            states, why = await self._answer(self.store.due(collection, host, most), seconds)
+            answers = tuple(_skip_answer(state.decision.lineage, state, "") for state in states or ())
+        return SkipAnswers(pages=answers, degraded=bool(why), reason=why)
 
     async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, Mapping[str, str], bool]:
         """Return the line of the content that a URL had at its last fetch, or no line.
@@ -76,9 +108,9 @@ class Pages:
         if asked.get("stored", "any") != "any":
             raise RefusedError(400, "bad_request", "expected stored=any, or no such parameter")
         header = " CDX " + " ".join(FIELDS[name] for name in names) + "\n" if asked.get("header") == "1" else ""
-        state = await self._state(name_of_page(url), collection)
-        if state is None or isinstance(state, str):
-            return header, {}, state is not None
+        state, why = await self._answer(self.store.read_state(collection, name_of_page(url)), self.seconds)
+        if state is None:
+            return header, {}, bool(why)
         fields = _fields(state, url)
         if fields.get("recordid") == _UNKNOWN and "stored" not in asked:
             fields = {}
@@ -87,29 +119,60 @@ class Pages:
         line = " ".join(fields[name] for name in names) + "\n" if fields and not is_other else ""
         return header + line, _decision_headers(state), False
 
-    async def _state(self, lineage: str, collection: str) -> PageState | SkipReason | None:
-        """Return the state of a page, None if it has none, or why that is not known."""
+    async def _answer(self, asked: Awaitable[_Found], seconds: float) -> tuple[_Found | None, SkipReason]:
+        """Return what Redis answers, or None and why it does not."""
         try:
-            async with asyncio.timeout(self.seconds):
-                return await self.store.read_state(collection, lineage)
+            async with asyncio.timeout(seconds):
+                return await asked, ""
         except TimeoutError:
-            return "deadline"
+            return None, "deadline"
         except IndexUnavailableError:
-            return "index_unavailable"
+            return None, "index_unavailable"
         except SettingsError:
-            return "index_refused"
+            return None, "index_refused"
 
 
 def add_page_routes(app: web.Application, pages: Pages) -> None:
     """Let questions of crawlers be answered."""
-    add_handlers(app, {"skip": partial(_skip, pages), "cdx": partial(_cdx, pages)})
+    handlers = {"skip": _skip, "skip_many": _skip_many, "due": _due, "cdx": _cdx}
+    add_handlers(app, {name: partial(handler, pages) for name, handler in handlers.items()})
 
 
 async def _skip(pages: Pages, request: web.Request) -> web.Response:
     asked = _page_asked(request, frozenset())
     answer = await pages.skip(asked.url or "", asked.collection)
-    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
+    _count(answer)
     return json_response(answer)
+
+
+async def _skip_many(pages: Pages, request: web.Request) -> web.Response:
+    asked = decode_json(SkipRequest, await read_body(request, _BODY_BYTES))
+    require(request[ACCESS], asked.collection)
+    answer = await pages.skips(asked.urls, asked.collection)
+    for page in answer.pages:
+        _count(page)
+    return json_response(answer)
+
+
+async def _due(pages: Pages, request: web.Request) -> web.Response:
+    given = request.query
+    host, limit = host_of("//" + given.get("host", "")), given.get("limit", "100")
+    is_host = host and len(host) <= _HOST_CHARACTERS and not set("/?#@\\") & set(given["host"])
+    if (
+        given.keys() - {"host", "limit", "collection"}
+        or not is_host
+        or not is_whole(limit, SKIPS_MAX)
+        or not int(limit)
+    ):
+        raise RefusedError(400, "bad_request", f"expected host=, limit=1 to {SKIPS_MAX}, and perhaps collection=")
+    collection = named(request, collection=given.get("collection", DEFAULT_COLLECTION))
+    answer = await pages.due(host, collection, int(limit))
+    SKIPS.labels("degraded" if answer.degraded else "due").inc()
+    return json_response(answer)
+
+
+def _count(answer: SkipAnswer) -> None:
+    SKIPS.labels("degraded" if answer.degraded else "skip" if answer.skip else "fetch").inc()
 
 
 async def _cdx(pages: Pages, request: web.Request) -> web.Response:
@@ -130,7 +193,10 @@ def _page_asked(request: web.Request, others: frozenset[str]) -> Document:
     return asked
 
 
-def _skip_answer(lineage: str, decision: Decision) -> SkipAnswer:
+def _skip_answer(lineage: str, state: PageState | None, why: SkipReason) -> SkipAnswer:
+    if state is None:
+        return SkipAnswer(skip=False, lineage=lineage, degraded=bool(why), reason=why)
+    decision = state.decision
     return SkipAnswer(
         skip=may_skip(decision, time.time_ns() // 1_000_000),
         lineage=lineage,
@@ -138,6 +204,7 @@ def _skip_answer(lineage: str, decision: Decision) -> SkipAnswer:
         because=decision.because,
         until=decision.until,
         canonical=decision.canonical.url or decision.canonical.id,
+        url=state.own.url if state.own else None,
     )
 
 

@@ -338,3 +338,8 @@ async def asked_for_all(request: web.Request, kind: type[Asked], limit: int, exp
         return msgspec.json.decode(await read_body(request, limit), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise RefusedError(400, "bad_request", expected) from None
+
+
+def is_whole(text: str, most: int) -> bool:
+    """Return whether a parameter is a whole number from 0 on that is not too large."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most

@@ -1,5 +1,7 @@
 """The state of each page, what rests on it, and what is known of each host, in Redis."""
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
@@ -8,12 +10,16 @@ import msgspec
 
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, HostErrors, PageState
 from nearstream.streams.estimates.frames import Frame
-from nearstream.workers.redis.server.client import Caller, ask, ask_fields
+from nearstream.streams.ingest.lineage import host_of
+from nearstream.workers.redis.server.client import Caller, ask, ask_fields, ask_values
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _ALIAS = b"@"  # begins the name of a page, stored under another one
 # Before a host, or before a name. No lineage has a control character.
-_FRAME, _ERRORS, _FOLLOWERS = "frame\n", "errors\n", "followers\n"
+_FRAME, _ERRORS, _FOLLOWERS, _DUE = "frame\n", "errors\n", "followers\n", "due\n"
+DUE_MAX = 100_000  # pages of a host that are listed with the times at which they are due
+_ERROR = 1 << 40  # seconds by which error pages are listed earlier than all others
+_STATES_AT_ONCE = 250  # which Redis reads without keeping others waiting
 
 _Value = TypeVar("_Value")
 
@@ -31,15 +37,30 @@ class DecisionStore:
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""
         value = await ask(self.client, "GET", self._key(collection, name))
-        if value is not None and value.startswith(_ALIAS):
-            value = await ask(self.client, "GET", self._key(collection, value[1:].decode("utf-8", "surrogatepass")))
-        if value is None or value.startswith(_ALIAS):
-            return None
-        return msgspec.msgpack.decode(value, type=PageState)
+        if _is_alias(value):
+            value = await ask(self.client, "GET", self._key(collection, _name(value)))
+        return _state(value)
+
+    async def read_states(self, collection: str, names: Sequence[str]) -> list[PageState | None]:
+        """Return the states of pages, in few round trips."""
+        return await self._states(collection, [self._key(collection, name) for name in names])
+
+    async def due(self, collection: str, host: str, most: int) -> list[PageState]:
+        """Return pages of a host that are due.
+
+        Error pages come first, and of these and the others what is overdue for the longest time.
+        """
+        key, now = self._key(collection, _DUE + host), int(time.time())
+        found: list[bytes] = []
+        for first, last in (("-inf", now - _ERROR), (0, now)):
+            found += await ask(self.client, "ZRANGEBYSCORE", key, first, last, "LIMIT", 0, most - len(found))
+        states = await self._states(collection, [self._place(name.hex()) for name in found])
+        return [state for state in states if state is not None]
 
     async def write(self, state: PageState) -> None:
         """Store the state of a page, in place of the one before."""
         await self._set(state.decision.collection, state.decision.lineage, msgspec.msgpack.encode(state))
+        await self._list(state)
 
     async def write_alias(self, collection: str, alias: str, name: str) -> None:
         """Give a page another name."""
@@ -48,6 +69,8 @@ class DecisionStore:
     async def forget(self, collection: str, name: str) -> None:
         """Remove the state of a page."""
         await ask(self.client, "DEL", self._key(collection, name))
+        if host_of(name):
+            await ask(self.client, "ZREM", self._key(collection, _DUE + host_of(name)), _digest(collection, name))
 
     async def read_frame(self, collection: str, host: str) -> Frame:
         """Return what is known of the frame of a host."""
@@ -91,6 +114,30 @@ class DecisionStore:
         name = follower.encode("utf-8", "surrogatepass")
         await ask(self.client, "HDEL", self._key(collection, _FOLLOWERS + canonical), name)
 
+    async def _list(self, state: PageState) -> None:
+        """List when a page is due, if its lineage is a URL.
+
+        Of too many pages of a host, those due last are left out.
+        """
+        decision = state.decision
+        host = host_of(decision.lineage)
+        if not host:
+            return
+        key, due_at = self._key(decision.collection, _DUE + host), int(decision.until.timestamp())
+        score = due_at - _ERROR if state.is_error_page else due_at
+        await ask(self.client, "ZADD", key, score, _digest(decision.collection, decision.lineage))
+        await ask(self.client, "PEXPIRE", key, 1000 * KEPT_SECONDS)
+        await ask(self.client, "ZREMRANGEBYRANK", key, DUE_MAX, -1)
+
+    async def _states(self, collection: str, keys: Sequence[bytes]) -> list[PageState | None]:
+        states: list[PageState | None] = []
+        for start in range(0, len(keys), _STATES_AT_ONCE):
+            values = await ask_values(self.client, keys[start : start + _STATES_AT_ONCE])
+            aliases = {value: self._key(collection, _name(value)) for value in values if _is_alias(value)}
+            named = dict(zip(aliases, await ask_values(self.client, list(aliases.values())), strict=True))
+            states += [_state(named.get(value, value) if value else None) for value in values]
+        return states
+
     async def _get(self, collection: str, name: str, kind: type[_Value], missing: _Value) -> _Value:
         value = await ask(self.client, "GET", self._key(collection, name))
         return missing if value is None else msgspec.msgpack.decode(value, type=kind)
@@ -99,6 +146,25 @@ class DecisionStore:
         await ask(self.client, "SET", self._key(collection, name), value, "EX", KEPT_SECONDS)
 
     def _key(self, collection: str, name: str) -> bytes:
-        digest = blake2b(f"{collection}/{name}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return self._place(_digest(collection, name).hex())
+
+    def _place(self, digest: str) -> bytes:
         # In a cluster each key has a slot of its own. The user of the index may write keys that begin like this.
         return f"{{{self.namespace}:decision:{digest}}}".encode()
+
+
+def _digest(collection: str, name: str) -> bytes:
+    return blake2b(f"{collection}/{name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _is_alias(value: bytes | None) -> bool:
+    return value is not None and value.startswith(_ALIAS)
+
+
+def _name(alias: bytes | None) -> str:
+    return (alias or b"")[len(_ALIAS) :].decode("utf-8", "surrogatepass")
+
+
+def _state(value: bytes | None) -> PageState | None:
+    """Return the state that is stored, None without one or behind a second alias."""
+    return None if value is None or _is_alias(value) else msgspec.msgpack.decode(value, type=PageState)

@@ -131,6 +131,16 @@ async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
 
 
+async def ask_values(client: Caller, keys: Sequence[bytes]) -> list[bytes | None]:
+    """Return the value of each key, None for a missing one.
+
+    Each server that has some of the keys is asked once.
+    """
+    if isinstance(client, RedisCluster):
+        return await pipelined(client, [("GET", key) for key in keys])
+    return list(await ask(client, "MGET", *keys)) if keys else []
+
+
 async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
     """Return the reply of a function of one key. Load the library if it is missing."""
     with errors_mapped():
