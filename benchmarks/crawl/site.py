@@ -1,193 +1,189 @@
-"""Crawl a site of 80 pages as decisions say, and compare with an oracle that knows when each page changes.
+"""Crawl a made-up web as decisions say, beside a text hash with Nutch's waits, and beside fetching everything.
 
-    python -m benchmarks.crawl.site [--seed N]
+    python -m benchmarks.crawl.site [--starts N] [--every H] [--batch] [--pages N] [--json]
 
-The site has articles with print versions, session ids and mirrors, pages of a list that declare the first one as
-canonical, variants of a product, a calendar without end, and missing pages that are answered with 200. For ten minutes
-it answers with one maintenance text. All runs in one process, without servers. The site is crawled four times, and then
-hourly for a week. Between two crawls pages are fetched whose decision asks for it. The four crawls are made again with
-each text of `WALLS` in place of the maintenance text. Prints one JSON object.
+What is to be seen when is known from the generator of the pages alone. A crawler comes 13 times in 144 hours, or each H
+hours. It asks for one page after the other, or for all of a round at once. Starts are shifted by 3.1 hours each, and
+figures are means. Prints a table, ratios at equal stale page hours and at equal fetches (between two waits of the
+yardstick straight lines are taken), and the worst kinds.
 """
 
 import argparse
 import asyncio
 import json
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
 
-from benchmarks.crawl.site_pages import WALLS, Site, SitePage, site_of_80_pages
+from benchmarks.crawl.pages import Page
+from benchmarks.crawl.web import Web
+from benchmarks.speed.measure import positive
 from nearstream.schemas.documents.document import to_milliseconds
-from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.labels.decision import Decision
-from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.states import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
-from nearstream.streams.ingest.defaults import name_of_page
-from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.config.settings import load
-from nearstream.workers.files.source import Item
+from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, FetchAll, Policy, Tally, TextHash
+from nearstream.workers.operations.backtest.playing import Deciding, page_record
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import Embedded, embedded
+from nearstream.workers.pipeline.in_process import embedded
 from tests.support.memory_decisions import MemoryDecisions
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-FOUR_CRAWLS = tuple(timedelta(hours=hours) for hours in (0, 24, 36, 46))
-_HOURLY = tuple(timedelta(hours=hours) for hours in range(7 * 24))
-_A_FETCH = timedelta(seconds=7)
-_STEP = timedelta(minutes=5)  # between two looks for pages that are due
-_SOON = timedelta(minutes=30)
+_ROUNDS = (0, 6, 12, 18, 23.97, 24.6, 30, 36, 48, 72, 96, 120, 144)
+_ROUND_HOURS = 5 / 60
+_SHIFT_HOURS = 3.1
+_WAITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 24, 30, 36, 48)  # first ones of the yardstick
+_SHOWN = (6, 9, 12)
+_START_MS = to_milliseconds(datetime(2026, 11, 1, tzinfo=UTC))
+_WORST = 12
+_COLUMNS = ("fetches", "wasted", "stale_page_hours", "fresh", "called_same")
 
-Figures = dict[str, int | float]
-
-
-@dataclass
-class Crawl:
-    """A crawler that does what decisions say."""
-
-    site: Site  # what it fetches
-    embedded: Embedded  # what its pages go through
-    decisions: MemoryDecisions = field(default_factory=MemoryDecisions)  # the newest decision of each page
-    fetches: dict[str, list[timedelta]] = field(default_factory=dict)  # by page the times at which it was fetched
-    asked: int = 0  # how often a crawl came to a page
-    saved: int = 0  # how often it was not fetched then
-    late: list[str] = field(default_factory=list)  # changes that were seen later than the interval of the page allows
-
-    def decision(self, page: SitePage) -> Decision | None:
-        """Return the decision about a page."""
-        state = self.decisions.states.get(("default", name_of_page(page.url)))
-        return None if state is None else state.decision
-
-    async def crawl(self, at: timedelta) -> None:
-        """Come to every page once, in another order each time."""
-        pages = list(self.site.pages)
-        random.Random(f"order {at}").shuffle(pages)
-        for number, page in enumerate(pages):
-            now = at + number * _A_FETCH
-            decision = self.decision(page)
-            self.asked += 1
-            if decision is not None and may_skip(decision, to_milliseconds(START + now)):
-                self.saved += 1
-                self._check_interval(page, decision, now)
-            else:
-                await self.fetch(page, now)
-
-    async def fetch_due(self, now: timedelta) -> None:
-        """Fetch the pages that were lost, or whose canonical page is gone."""
-        for page in self.site.pages:
-            decision = self.decision(page)
-            if decision is None or decision.because not in ("error_page", "canonical_changed", "canonical_gone"):
-                continue
-            if decision.until <= START + now:
-                await self.fetch(page, now)
-
-    async def fetch(self, page: SitePage, now: timedelta) -> None:
-        """Fetch a page, and decide."""
-        self.fetches.setdefault(page.url, []).append(now)
-        headers: list[tuple[str, bytes | None]] = [
-            ("content-type", b"text/html"),
-            ("nearstream-url", page.url.encode()),
-        ]
-        value = self.site.html(page, now).encode()
-        record = ConsumerRecord("documents", 0, 0, to_milliseconds(START + now), None, value, headers)
-        async for outcome in self.embedded.outcomes([Item(page.url, record)]):
-            if outcome.verdict is None:
-                raise SystemExit(f"{page.url}: {outcome.refusal or 'no verdict'}")
-            await Decider(self.decisions, site_of).after_verdict(outcome.verdict, outcome.page)
-
-    def _check_interval(self, page: SitePage, decision: Decision, now: timedelta) -> None:
-        """Note a page that has changed and is passed over for longer than its interval."""
-        last = self.fetches[page.url][-1]
-        changed = [each for each in page.changes if last < each <= now]
-        read = self.fetches.get(decision.canonical.url or "", [last])[-1]
-        if changed and read < changed[0] and now - changed[0] > timedelta(seconds=decision.interval_seconds):
-            self.late.append(page.url)
+Pages = Mapping[str, Page]
+Figures = Mapping[str, float]
 
 
-def _oracle(site: Site, crawls: Sequence[timedelta], *, is_clairvoyant: bool) -> int:
-    """Return how many fetches an oracle saves that knows the content of each page at each time.
-
-    A clairvoyant one fetches every page once, and a canonical page when it has changed. The other one learns at each
-    fetch what the page is, and then trusts it as long as the rules allow: as long again as it has stayed, a copy for an
-    hour at least and a week at most.
-    """
-    saved, last, until, since = 0, dict[str, str](), dict[str, timedelta](), dict[str, timedelta]()
-    urls = [page.url for page in site.pages]
-    for at in crawls:
-        for page in site.pages:
-            content, is_copy = site.content(page, at), site.canonical(page, dict.fromkeys(urls, at)) != page.url
-            known = last.get(page.url)
-            needs_none = is_copy or known == content if is_clairvoyant else at < until.get(page.url, at)
-            if known is not None and needs_none:
-                saved += 1
-                continue
-            since[page.url] = since[page.url] if known == content else at
-            last[page.url] = content
-            stayed = (at - since[page.url]).total_seconds()
-            seconds = min(max(stayed, SHORTEST_SECONDS), SKIP_SECONDS) if is_copy else min(stayed, LONGEST_SECONDS)
-            until[page.url] = at + timedelta(seconds=seconds)
-    return saved
+def crawls(web: Pages, picked: Sequence[Page], shift: float, every: float | None) -> list[list[Fetch]]:
+    """Return what the pages show in each round, in which each page comes once, in another order each time."""
+    begins = _ROUNDS if every is None else [every * number for number in range(int(_ROUNDS[-1] / every) + 1)]
+    made = []
+    for number, begin in enumerate(begins):
+        order = random.Random(f"order {number}").sample(picked, len(picked))
+        hours = (begin + shift + place * _ROUND_HOURS / len(order) for place in range(len(order)))
+        made.append([_fetch(web, page, hour) for page, hour in zip(order, hours, strict=True)])
+    return made
 
 
-async def _crawled(site: Site, crawls: Sequence[timedelta]) -> Crawl:
-    """Crawl at these times, and between them fetch the pages that are due."""
-    crawl = Crawl(site, embedded(Deployment.of(load({}))))
-    now = timedelta()
-    for at in (*crawls, crawls[-1] + 2 * _SOON):
-        while now < at:
-            await crawl.fetch_due(now)
-            now += _STEP
-        if at in crawls:
-            await crawl.crawl(at)
-            now = at + len(site.pages) * _A_FETCH
-    crawl.embedded.pages.close()
-    return crawl
+def _fetch(web: Pages, page: Page, hour: float) -> Fetch:
+    """Return what a page answers at an hour. A redirect is followed."""
+    at_ms, draw = _START_MS + round(hour * HOUR_MS), random.Random(f"{page.url} {hour}")
+    status, body = page.serve(hour, draw)
+    target = body if status == 301 else ""
+    if target:
+        status, body = web[target].serve(hour, draw)
+    record = page_record(page.url, at_ms, body.encode(), target) if status == 200 else None
+    return Fetch(page.url, at_ms, status, record, page.key(hour))
 
 
-async def measure(site: Site, crawls: Sequence[timedelta], *, is_clairvoyant: bool) -> Figures:
-    """Return the figures of these crawls."""
-    crawl = await _crawled(site, crawls)
-    times = crawl.fetches
-    lost = [page for page in site.pages if any(site.is_out(page, at) for at in times[page.url])]
-    soon = site.outage_end + _SOON
-    back = [page for page in lost if any(site.outage_end <= at <= soon for at in times[page.url])]
-    wrong = [page for page in site.pages if not _is_right(crawl, page)]
-    oracle = _oracle(site, crawls, is_clairvoyant=is_clairvoyant)
+async def play(policy: Policy, rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> Tally:
+    """Ask a policy for the pages of each round, one by one, or for all at the begin of the round."""
+    tally = Tally()
+    for crawl in rounds:
+        begin = crawl[0].at_ms
+        due = {each.url for each in crawl if await policy.is_due(each.url, begin)} if at_once else set()
+        for each in crawl:
+            is_due = each.url in due if at_once else await policy.is_due(each.url, each.at_ms)
+            await tally.ask(policy, each, is_due=is_due)
+    return tally
+
+
+async def _tallies(rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> dict[str, Tally]:
+    """Play each policy."""
+    played = partial(play, rounds=rounds, at_once=at_once)
+    made = {"fetch all": await played(FetchAll())}
+    for hours in _WAITS:
+        made[_waits(hours)] = await played(TextHash(hours))
+    job = embedded(Deployment.of(load({})))
+    made["nearstream"] = await played(Deciding(job, MemoryDecisions()))
+    job.pages.close()
+    return made
+
+
+def _waits(hours: float) -> str:
+    return f"text hash, Nutch {hours} h"
+
+
+def beside(ours: Figures, yardstick: Sequence[Figures]) -> dict[str, float | None]:
+    """Return our share of the fetches at equal stale page hours, and of these hours at equal fetches."""
+    told = {}
+    for name, equal in (("fetches", "stale_page_hours"), ("stale_page_hours", "fetches")):
+        theirs = between(sorted((each[equal], each[name]) for each in yardstick), ours[equal])
+        told[f"{name} at equal {equal}"] = theirs and round(ours[name] / theirs, 3)
+    return told
+
+
+def between(points: Sequence[tuple[float, float]], at: float) -> float | None:
+    """Return the height of a line through points at a place, or None beside all of them."""
+    for (left, low), (right, high) in pairwise(points):
+        if left <= at <= right:
+            return low + (high - low) * (at - left) / ((right - left) or 1)
+    return None
+
+
+def _worst_kinds(web: Pages, tallies: Mapping[str, Sequence[Tally]]) -> Iterator[dict[str, str | float]]:
+    """Yield by kind the means of fetches, stale hours and what was called the same, beside the yardstick."""
+    sums = {name: _by_kind(web, tallies[name]) for name in ("nearstream", _waits(9))}
+    pages = Counter(page.kind for page in web.values())
+    for kind in sorted(pages, key=lambda kind: -sums["nearstream"]["stale_hours", kind]):
+        row: dict[str, str | float] = {"kind": kind, "pages": pages[kind]}
+        for name, counts in sums.items():
+            for what in ("fetches", "stale_hours", "called_same"):
+                row[f"{name.split(',')[0]} {what}"] = round(counts[what, kind] / len(tallies[name]), 1)
+        yield row
+
+
+def _by_kind(web: Pages, tallies: Sequence[Tally]) -> Counter[tuple[str, str]]:
+    counts = Counter[tuple[str, str]]()
+    for tally in tallies:
+        for url, tried in tally.tried().items():
+            for what, value in tried._asdict().items():
+                counts[what, web[url].kind] += value
+    return counts
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the means over the starts."""
+    web, found = Web(options.seed).pages, dict[str, list[Tally]]()
+    picked = random.Random(options.seed).sample(list(web.values()), min(options.pages, len(web)))
+    for number in range(options.starts):
+        rounds = crawls(web, picked, number * _SHIFT_HOURS, options.every)
+        for name, tally in asyncio.run(_tallies(rounds, at_once=options.batch)).items():
+            found.setdefault(name, []).append(tally)
+    means = {name: _mean([tally.figures() for tally in tallies]) for name, tallies in found.items()}
+    shown = ["fetch all", *map(_waits, _SHOWN), "nearstream"]
     return {
-        "asked": crawl.asked,
-        "saved": crawl.saved,
-        "saved_over_oracle": round(crawl.saved / oracle, 4),
-        "fetched_between_crawls": sum(map(len, times.values())) - (crawl.asked - crawl.saved),
-        "changes_late": len(crawl.late),
-        "lost_to_outage": len(lost),
-        "fetched_again_within_30_minutes": len(back),
-        "canonical_right": round(1 - len(wrong) / len(site.pages), 4),
+        "pages": len(picked),
+        "kinds": len({page.kind for page in picked}),
+        "rounds": len(rounds),
+        "policies": {name: means[name] for name in shown},
+        "ratios": beside(means["nearstream"], [means[_waits(hours)] for hours in _WAITS]),
+        "worst_kinds": list(_worst_kinds(web, found))[:_WORST],
     }
 
 
-def _is_right(crawl: Crawl, page: SitePage) -> bool:
-    """Return whether a decision names the canonical page of what was seen of all pages at their last fetches."""
-    decision = crawl.decision(page)
-    seen = {url: times[-1] for url, times in crawl.fetches.items()}
-    return decision is not None and decision.canonical.url == crawl.site.canonical(page, seen)
+def _mean(rows: Sequence[Figures]) -> dict[str, float]:
+    return {name: round(fmean(row[name] for row in rows), 4) for name in rows[0]}
+
+
+def _rows(found: Mapping[str, Any]) -> Iterator[Sequence[object]]:
+    """Yield the rows of the tables."""
+    yield "policy", *_COLUMNS
+    for name, figures in found["policies"].items():
+        yield name, *(figures[column] for column in _COLUMNS)
+    for name, ratio in found["ratios"].items():
+        yield name, ratio
+    yield tuple(found["worst_kinds"][0])
+    yield from (tuple(kind.values()) for kind in found["worst_kinds"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print one JSON object."""
+    """Print the tables, or one JSON object."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--starts", type=positive, default=1, metavar="N")
+    parser.add_argument("--every", type=float, metavar="H")
+    parser.add_argument("--batch", action="store_true", help="ask for all pages of a round at once")
+    parser.add_argument("--pages", type=positive, default=1_000, metavar="N", help="take only this many, by chance")
     parser.add_argument("--seed", type=int, default=7, metavar="N")
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    site = site_of_80_pages(options.seed)
-    four = asyncio.run(measure(site, FOUR_CRAWLS, is_clairvoyant=False))
-    hourly = asyncio.run(measure(site, _HOURLY, is_clairvoyant=True))
-    walls = {}
-    for wall in WALLS:
-        figures = asyncio.run(measure(site_of_80_pages(options.seed, wall), FOUR_CRAWLS, is_clairvoyant=False))
-        walls[wall] = {
-            name: figures[name] for name in ("lost_to_outage", "fetched_again_within_30_minutes", "changes_late")
-        }
-    print(json.dumps({**vars(options), "four_crawls": four, "hourly": hourly, "walls": walls}, indent=1))
+    found = measure(options)
+    if options.json:
+        print(json.dumps({**vars(options), **found}, indent=1))
+        return 0
+    print(f"{found['pages']} pages of {found['kinds']} kinds, {found['rounds']} rounds, {options.starts} starts")
+    for row in _rows(found):
+        print("|", " | ".join(map(str, row)), "|")
     return 0
 
 

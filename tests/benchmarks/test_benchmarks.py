@@ -12,7 +12,7 @@ import pytest
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks import novelty
-from benchmarks.crawl import decisions
+from benchmarks.crawl import site
 from benchmarks.families import __main__ as families
 from benchmarks.judgement import __main__ as judgement
 from benchmarks.mail import __main__ as mail
@@ -41,7 +41,7 @@ COMMANDS: dict[str, tuple[Command, list[str], str]] = {
         "ham",
     ),
     "families": (families.main, [*CORPUS, "--seeds", "1", "2", "--most", "10", "--json"], "agreement"),
-    "decisions": (decisions.main, ["--pages", "10"], "main"),
+    "crawl": (site.main, ["--pages", "9", "--every", "48", "--json"], "worst_kinds"),
 }
 
 

@@ -1,0 +1,1 @@
+"""Play the fetches of a log again under decisions, and count."""
