@@ -20,46 +20,36 @@ Amount = Annotated[float, Meta(ge=0, le=COUNT_MAX)]
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="alert"):
-    """The beginning or the end of something that happens too often.
+    """The beginning or the end of something that happens too often."""
 
-    Attributes:
-        event_id: 32 hex characters. The beginning and the end have different ones.
-        collection: The tenant, `*` for all.
-        scheme: Name of the scheme of the deployment.
-        name: `duplicate_storm`: a family gains members fast. `new_family_of_size`: a new family has become large.
-            `new_family_on_sites`: many sites carry a new family. `dead_letters`: many records are refused.
-            `label_flood`: far more matches the label of a family than before, so that it is suspended.
-        state: `firing` at the beginning, `resolved` at the end. Alerts of new families and a `label_flood` have no end.
-        subject: What it is about: the id of the family, or the reason of the dead letters, or who sent their contents.
-        value: How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients. Of
-            a `new_family_on_sites`: sites.
-        limit: The limit of the rule. Of a `label_flood`: this multiple of the copies within an hour before the label.
-        window_seconds: The window of the rule.
-        since: When the count went above the limit, by the times of the documents. Of a new family, when its founder
-            was observed.
-        until: When the count had fallen to half of the limit. Null at the beginning.
-        events: Ids of the verdicts or dead letters that brought the count above the limit.
-        size: How many documents had joined the family by then. Left out for dead letters.
-        founder: The id of the first document of the family, null if it was removed or has expired. Left out for
-            refused records.
-        origins: Where the documents come from that brought the count above the limit, such as `host a.example`, the
-            most frequent first. Left out where none is known.
-    """
-
-    event_id: HexId
-    collection: OfCollections
-    scheme: SchemeName
+    event_id: HexId  # 32 hex characters. The beginning and the end have different ones.
+    collection: OfCollections  # The tenant, `*` for all.
+    scheme: SchemeName  # Name of the scheme of the deployment.
+    # `duplicate_storm`: a family gains members fast. `new_family_of_size`: a new family has become large.
+    # `new_family_on_sites`: many sites carry a new family. `dead_letters`: many records are refused. `label_flood`: far
+    # more matches the label of a family than before, so that it is suspended.
     name: AlertName
+    # `firing` at the beginning, `resolved` at the end. Alerts of new families and a `label_flood` have no end.
     state: Literal["firing", "resolved"]
+    # What it is about: the id of the family, or the reason of the dead letters, or who sent their contents.
     subject: Word
+    # How many were counted within the window. Of a `label_flood`: copies, else their senders or recipients. Of a
+    # `new_family_on_sites`: sites.
     value: Amount
+    # The limit of the rule. Of a `label_flood`: this multiple of the copies within an hour before the label.
     limit: Amount
-    window_seconds: Count
+    window_seconds: Count  # The window of the rule.
+    # When the count went above the limit, by the times of the documents. Of a new family, when its founder was
+    # observed.
     since: Time
-    until: Time | None
+    until: Time | None  # When the count had fallen to half of the limit. Null at the beginning.
+    # Ids of the verdicts or dead letters that brought the count above the limit.
     events: Annotated[tuple[HexId, ...], Meta(max_length=EVENTS_MAX)]
-    size: Count | UnsetType = UNSET
+    size: Count | UnsetType = UNSET  # How many documents had joined the family by then. Left out for dead letters.
+    # The id of the first document of the family, null if it was removed or has expired. Left out for refused records.
     founder: Id | UnsetType | None = UNSET
+    # Where the documents come from that brought the count above the limit, such as `host a.example`, the most frequent
+    # first. Left out where none is known.
     origins: Origins | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -77,20 +67,14 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
     """What a person says about the alerts of a subject.
 
     The newest one counts, and a null value takes it back.
-
-    Attributes:
-        collection: The tenant of the alert, `*` for all.
-        name: Name of the alert.
-        subject: What the alert is about.
-        since: When the person said it.
-        until: Until when alerts of the subject are silent. Null: the person has seen the alert that had begun by then,
-            and only that one is silent, until it ends.
     """
 
-    collection: OfCollections
-    name: AlertName
-    subject: Word
-    since: Time
+    collection: OfCollections  # The tenant of the alert, `*` for all.
+    name: AlertName  # Name of the alert.
+    subject: Word  # What the alert is about.
+    since: Time  # When the person said it.
+    # Until when alerts of the subject are silent. Null: the person has seen the alert that had begun by then, and only
+    # that one is silent, until it ends.
     until: Time | None
 
     def __post_init__(self) -> None:

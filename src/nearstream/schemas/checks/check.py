@@ -21,17 +21,11 @@ LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka
 
 
 class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The earlier document that is most like the one that was asked about.
+    """The earlier document that is most like the one that was asked about."""
 
-    Attributes:
-        id: Its id.
-        version: The first 8 bytes of its digest, in hex.
-        observed_at: When it was observed.
-    """
-
-    id: Annotated[str, Meta(description="Its id.")]
-    version: Annotated[str, Meta(description="The first 8 bytes of its digest, in hex.")]
-    observed_at: Annotated[datetime, Meta(description="When it was observed.")]
+    id: str  # Its id.
+    version: str  # The first 8 bytes of its digest, in hex.
+    observed_at: datetime  # When it was observed.
 
 
 class Labels(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,15 +278,10 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApiError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a request was refused.
+    """Why a request was refused."""
 
-    Attributes:
-        error: What is wrong, as a word for programs.
-        detail: What was expected. It never quotes the request.
-    """
-
-    error: Annotated[str, Meta(description="What is wrong, as a word for programs.")]
-    detail: Annotated[str, Meta(description="What was expected. It never quotes the request.")]
+    error: str  # What is wrong, as a word for programs.
+    detail: str  # What was expected. It never quotes the request.
 
 
 class UnknownDocument(msgspec.Struct, frozen=True, kw_only=True):

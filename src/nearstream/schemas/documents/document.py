@@ -61,37 +61,26 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Exactly one of `text`, `html` and `raw` holds the content. Other missing fields are filled in from the record that
     carried the document (`nearstream.streams.ingest.defaults`).
-
-    Attributes:
-        id: Unique in its collection. 1 to 512 characters without control characters.
-        text: The content as plain text.
-        html: The content as HTML.
-        raw: The content as bytes of type `content_type` (base64 in JSON).
-        content_type: Media type of `raw`, at most 128 characters.
-        url: Where the text was observed, at most 4,096 characters.
-        lineage: What successive states of one thing share. The default is the canonical form of `url`.
-        collection: The tenant. Documents of two collections are never compared.
-        observed_at: When the text was observed, with time zone. The default is the record's timestamp.
-        source: The kind of producer, such as `crawler` or `mail`.
-        labels: At most 8 names with values of at most 128 characters, which events repeat.
-        sender_hash: Keyed hash of the address that a mail was sent from, 16 hex digits.
-        recipient_hashes: Keyed hashes of at most 64 addresses that a mail was sent to.
-        against: At most 4 other collections that the document is compared with too. They learn nothing of it.
     """
 
-    id: Id | None = None
-    text: str | None = None
-    html: str | None = None
-    raw: bytes | None = None
+    id: Id | None = None  # Unique in its collection. 1 to 512 characters without control characters.
+    text: str | None = None  # The content as plain text.
+    html: str | None = None  # The content as HTML.
+    raw: bytes | None = None  # The content as bytes of type `content_type` (base64 in JSON).
+    # Media type of `raw`, at most 128 characters.
     content_type: Annotated[str, msgspec.Meta(max_length=CONTENT_TYPE_MAX_CHARACTERS)] | None = None
-    url: Url | None = None
+    url: Url | None = None  # Where the text was observed, at most 4,096 characters.
+    # What successive states of one thing share. The default is the canonical form of `url`.
     lineage: Lineage | None = None
-    collection: Name = DEFAULT_COLLECTION
+    collection: Name = DEFAULT_COLLECTION  # The tenant. Documents of two collections are never compared.
+    # When the text was observed, with time zone. The default is the record's timestamp.
     observed_at: Time | None = None
-    source: Name | None = None
-    labels: Labels = {}
-    sender_hash: AddressHash | None = None
+    source: Name | None = None  # The kind of producer, such as `crawler` or `mail`.
+    labels: Labels = {}  # At most 8 names with values of at most 128 characters, which events repeat.
+    sender_hash: AddressHash | None = None  # Keyed hash of the address that a mail was sent from, 16 hex digits.
+    # Keyed hashes of at most 64 addresses that a mail was sent to.
     recipient_hashes: Annotated[tuple[AddressHash, ...], msgspec.Meta(max_length=RECIPIENTS_MAX)] = ()
+    # At most 4 other collections that the document is compared with too. They learn nothing of it.
     against: References = ()
 
     def __post_init__(self) -> None:

@@ -59,35 +59,20 @@ Relation = Literal["exact_duplicate", "near_duplicate", "containment", "version"
 
 
 class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A document, as an event names it. Unknown fields are left out.
+    """A document, as an event names it. Unknown fields are left out."""
 
-    Attributes:
-        id: The document's id.
-        version: The first 8 bytes of its digest, in hex.
-        observed_at: When the text was observed.
-        characters: Code points of the normal form.
-        url: Where the text was observed.
-        lineage: What successive states of one thing share.
-        source: The kind of producer.
-        labels: The producer's labels.
-        topic: The topic of the record that held the document.
-        partition: The partition of that record.
-        offset: The offset of that record.
-        sent_at: The timestamp of that record.
-    """
-
-    id: Id
-    version: VersionId
-    observed_at: Time
-    characters: Count
-    url: Url | None = None
-    lineage: Id | None = None
-    source: Name | None = None
-    labels: Labels = {}
-    topic: TopicName | None = None
-    partition: Partition | None = None
-    offset: Offset | None = None
-    sent_at: Time | None = None
+    id: Id  # The document's id.
+    version: VersionId  # The first 8 bytes of its digest, in hex.
+    observed_at: Time  # When the text was observed.
+    characters: Count  # Code points of the normal form.
+    url: Url | None = None  # Where the text was observed.
+    lineage: Id | None = None  # What successive states of one thing share.
+    source: Name | None = None  # The kind of producer.
+    labels: Labels = {}  # The producer's labels.
+    topic: TopicName | None = None  # The topic of the record that held the document.
+    partition: Partition | None = None  # The partition of that record.
+    offset: Offset | None = None  # The offset of that record.
+    sent_at: Time | None = None  # The timestamp of that record.
 
     def __post_init__(self) -> None:
         """Check the time."""
@@ -95,150 +80,86 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SharedKeys(msgspec.Struct, frozen=True):
-    """Index keys that two documents share, which made them candidates.
+    """Index keys that two documents share, which made them candidates."""
 
-    Attributes:
-        bands: Common bands.
-        bands_of: Bands that both documents have as keys.
-        anchors: Common anchors.
-        anchors_newer: Anchors of the newer document.
-        anchors_older: Anchors of the older document.
-    """
-
-    bands: Count
-    bands_of: Count
-    anchors: Count
-    anchors_newer: Count
-    anchors_older: Count
+    bands: Count  # Common bands.
+    bands_of: Count  # Bands that both documents have as keys.
+    anchors: Count  # Common anchors.
+    anchors_newer: Count  # Anchors of the newer document.
+    anchors_older: Count  # Anchors of the older document.
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A proportion in [0, 1] with its 95 % confidence interval.
+    """A proportion in [0, 1] with its 95 % confidence interval."""
 
-    Attributes:
-        value: The estimate.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-    """
-
-    value: Share
-    low: Share
-    high: Share
+    value: Share  # The estimate.
+    low: Share  # Lower end of the interval.
+    high: Share  # Upper end of the interval.
 
 
 class CommonSymbols(msgspec.Struct, frozen=True):
-    """Common LD symbols of two documents.
+    """Common LD symbols of two documents."""
 
-    Attributes:
-        rate: Bytes per symbol at which both were compared, which is the coarser rate of the two signatures.
-        in_order: Proportion of the shorter document's symbols found in the other in order, in [0, 1].
-        order_free: Proportion of the shorter document's symbols found in the other in any order, in [0, 1].
-        symbols: Common symbols in any order.
-        symbols_newer: Symbols of the newer document.
-        symbols_older: Symbols of the older document.
-    """
-
-    rate: Count
-    in_order: Share
-    order_free: Share
-    symbols: Count
-    symbols_newer: Count
-    symbols_older: Count
+    rate: Count  # Bytes per symbol at which both were compared, which is the coarser rate of the two signatures.
+    in_order: Share  # Proportion of the shorter document's symbols found in the other in order, in [0, 1].
+    order_free: Share  # Proportion of the shorter document's symbols found in the other in any order, in [0, 1].
+    symbols: Count  # Common symbols in any order.
+    symbols_newer: Count  # Symbols of the newer document.
+    symbols_older: Count  # Symbols of the older document.
 
 
 class ContainmentShares(msgspec.Struct, frozen=True):
-    """Containment in both directions, in [0, 1].
+    """Containment in both directions, in [0, 1]."""
 
-    Attributes:
-        newer_in_older: Common 5-word shingles over those of the newer document.
-        older_in_newer: Common 5-word shingles over those of the older document.
-    """
-
-    newer_in_older: Share
-    older_in_newer: Share
+    newer_in_older: Share  # Common 5-word shingles over those of the newer document.
+    older_in_newer: Share  # Common 5-word shingles over those of the older document.
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """An estimated edit distance in characters with its 90 % band.
+    """An estimated edit distance in characters with its 90 % band."""
 
-    Attributes:
-        value: The estimate.
-        low: Lower end of the band.
-        high: Upper end of the band.
-    """
-
-    value: Count
-    low: Count
-    high: Count
+    value: Count  # The estimate.
+    low: Count  # Lower end of the band.
+    high: Count  # Upper end of the band.
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """An estimated number of characters with its 90 % band.
+    """An estimated number of characters with its 90 % band."""
 
-    Attributes:
-        value: The estimate.
-        low: Lower end of the band.
-        high: Upper end of the band.
-    """
-
-    value: Count
-    low: Count
-    high: Count
+    value: Count  # The estimate.
+    low: Count  # Lower end of the band.
+    high: Count  # Upper end of the band.
 
 
 class SourceRef(msgspec.Struct, frozen=True):
-    """An earlier document that has some of the text of another.
+    """An earlier document that has some of the text of another."""
 
-    Attributes:
-        id: Its id.
-        version: The first 8 bytes of its digest, in hex.
-        characters: Characters that it has and the sources before it have not.
-    """
-
-    id: Id
-    version: VersionId
-    characters: Count
+    id: Id  # Its id.
+    version: VersionId  # The first 8 bytes of its digest, in hex.
+    characters: Count  # Characters that it has and the sources before it have not.
 
 
 class Span(msgspec.Struct, frozen=True):
-    """A common passage, as `[start, end)` in characters of each normal form.
+    """A common passage, as `[start, end)` in characters of each normal form."""
 
-    Attributes:
-        newer: Its place in the newer document.
-        older: Its place in the older document.
-    """
-
-    newer: Place
-    older: Place
+    newer: Place  # Its place in the newer document.
+    older: Place  # Its place in the older document.
 
 
 class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The document of a reference collection that is most like another document.
+    """The document of a reference collection that is most like another document."""
 
-    Attributes:
-        collection: The collection, which the other document names in `against`.
-        id: The id of the document in it.
-        version: The first 8 bytes of its digest, in hex.
-        observed_at: When it was observed.
-        relation: How both are related by their texts.
-        resemblance: Common shingles over all shingles of both documents.
-        distance: Estimated edit distance. Left out by a scheme without an LD signature.
-        inner: Of a containment: which one is inside the other.
-        characters: Estimated characters of the other document that documents of the collection have. Left out as
-            `distance` is.
-        family: Id of the family of the document.
-    """
-
-    collection: Name
-    id: Id
-    version: VersionId
-    observed_at: Time
-    relation: Relation
-    resemblance: Interval
-    distance: Distance | UnsetType = UNSET
-    inner: Literal["document", "reference"] | UnsetType = UNSET
+    collection: Name  # The collection, which the other document names in `against`.
+    id: Id  # The id of the document in it.
+    version: VersionId  # The first 8 bytes of its digest, in hex.
+    observed_at: Time  # When it was observed.
+    relation: Relation  # How both are related by their texts.
+    resemblance: Interval  # Common shingles over all shingles of both documents.
+    distance: Distance | UnsetType = UNSET  # Estimated edit distance. Left out by a scheme without an LD signature.
+    inner: Literal["document", "reference"] | UnsetType = UNSET  # Of a containment: which one is inside the other.
+    # Estimated characters of the other document that documents of the collection have. Left out as `distance` is.
     characters: Count | UnsetType = UNSET
-    family: HexId
+    family: HexId  # Id of the family of the document.
 
     def __post_init__(self) -> None:
         """Check the time."""
@@ -249,23 +170,14 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers on which an event is based.
 
     A scheme without an LD signature leaves out `overlap` and all fields after it.
-
-    Attributes:
-        keys: The shared index keys.
-        resemblance: Common shingles over all shingles of both documents.
-        overlap: Common LD symbols.
-        containment: Common shingles over those of each document.
-        distance: Estimated edit distance.
-        distance_ratio: The distance over the characters of the longer document.
-        spans: The longest common passages.
-        spans_omitted: How many more common passages there are.
     """
 
-    keys: SharedKeys
-    resemblance: Interval
-    overlap: CommonSymbols | UnsetType = UNSET
-    containment: ContainmentShares | UnsetType = UNSET
-    distance: Distance | UnsetType = UNSET
+    keys: SharedKeys  # The shared index keys.
+    resemblance: Interval  # Common shingles over all shingles of both documents.
+    overlap: CommonSymbols | UnsetType = UNSET  # Common LD symbols.
+    containment: ContainmentShares | UnsetType = UNSET  # Common shingles over those of each document.
+    distance: Distance | UnsetType = UNSET  # Estimated edit distance.
+    # The distance over the characters of the longer document.
     distance_ratio: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | UnsetType = UNSET
-    spans: Annotated[tuple[Span, ...], Meta(max_length=PLACES_MAX)] | UnsetType = UNSET
-    spans_omitted: Count | UnsetType = UNSET
+    spans: Annotated[tuple[Span, ...], Meta(max_length=PLACES_MAX)] | UnsetType = UNSET  # The longest common passages.
+    spans_omitted: Count | UnsetType = UNSET  # How many more common passages there are.

@@ -32,19 +32,12 @@ Packed = Annotated[bytes, msgspec.Meta(max_length=96 * 1024)]
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record of `documents` from which a signature was made.
+    """The record of `documents` from which a signature was made."""
 
-    Attributes:
-        topic: Its topic.
-        partition: Its partition.
-        offset: Its offset.
-        sent_at_ms: Its timestamp, in milliseconds since 1970. 0: it is not known.
-    """
-
-    topic: TopicName
-    partition: Annotated[int, msgspec.Meta(ge=0, le=PARTITION_MAX)]
-    offset: Offset
-    sent_at_ms: Milliseconds = 0
+    topic: TopicName  # Its topic.
+    partition: Annotated[int, msgspec.Meta(ge=0, le=PARTITION_MAX)]  # Its partition.
+    offset: Offset  # Its offset.
+    sent_at_ms: Milliseconds = 0  # Its timestamp, in milliseconds since 1970. 0: it is not known.
 
     @property
     def position(self) -> str:
@@ -58,61 +51,39 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     On the wire it is a msgpack array, so the order of the fields is part of the contract. New fields come at the end,
     with a default. The scheme defines the content of the byte fields and checks it
     (`nearstream.streams.signing.scheme`).
-
-    Attributes:
-        scheme: Name of the scheme under which the signature was made.
-        collection: The tenant.
-        id: The document's id.
-        digest: 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme
-            counts signs, they are a digest of both the normal form and the signs.
-        raw_digest: 16 bytes, keyed blake2b of the original text in UTF-8, with one space for each run of ASCII spaces.
-        observed_at_ms: Milliseconds since 1970, up to the year 8659.
-        n_bytes: Bytes of the normal form in UTF-8.
-        characters: Code points of the normal form.
-        words: Words of the normal form.
-        shingles: Distinct shingles.
-        spaceless: Whether the text is in a script without spaces between words.
-        sketch: Slots of the sketch, little-endian (`fine`: 128 of 4 bytes).
-        rate: Average bytes of the normal form per LD symbol, a power of two. 0 without an LD signature.
-        ld: LD symbols with their gaps, little-endian u32 (`compact`: u16 symbols).
-        gaps: Gaps of the LD symbols if `ld` does not hold them (`compact`).
-        anchors: Winnowed fingerprints, 8 bytes each, ascending.
-        lineage: What successive states of one thing share.
-        url: Where the document was observed.
-        source: The kind of producer.
-        labels: The producer's labels.
-        origin: The record that held the document. None if it did not come from a topic.
-        degraded: What was incomplete at signing, such as `charset_replaced`.
-        sender: Keyed hash of the address that a mail was sent from, 8 bytes. Empty: it is unknown.
-        recipients: Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
-        against: Other collections that the document is compared with too.
     """
 
-    scheme: SchemeName
-    collection: Name
-    id: Id
+    scheme: SchemeName  # Name of the scheme under which the signature was made.
+    collection: Name  # The tenant.
+    id: Id  # The document's id.
+    # 16 bytes, keyed blake2b of the normal form. Its first 8 bytes in hex are the version. If the scheme counts signs,
+    # they are a digest of both the normal form and the signs.
     digest: Digest
+    # 16 bytes, keyed blake2b of the original text in UTF-8, with one space for each run of ASCII spaces.
     raw_digest: Digest
+    # Milliseconds since 1970, up to the year 8659.
     observed_at_ms: Annotated[int, msgspec.Meta(ge=0, le=OBSERVED_MAX_MS)]
-    n_bytes: Count
-    characters: Count
-    words: Count
-    shingles: Count
-    spaceless: bool
-    sketch: Packed
-    rate: Count
-    ld: Packed
-    gaps: Packed
-    anchors: Packed
-    lineage: Id | None = None
-    url: Url | None = None
-    source: Name | None = None
-    labels: Labels = {}
-    origin: Origin | None = None
-    degraded: Words = ()
+    n_bytes: Count  # Bytes of the normal form in UTF-8.
+    characters: Count  # Code points of the normal form.
+    words: Count  # Words of the normal form.
+    shingles: Count  # Distinct shingles.
+    spaceless: bool  # Whether the text is in a script without spaces between words.
+    sketch: Packed  # Slots of the sketch, little-endian (`fine`: 128 of 4 bytes).
+    rate: Count  # Average bytes of the normal form per LD symbol, a power of two. 0 without an LD signature.
+    ld: Packed  # LD symbols with their gaps, little-endian u32 (`compact`: u16 symbols).
+    gaps: Packed  # Gaps of the LD symbols if `ld` does not hold them (`compact`).
+    anchors: Packed  # Winnowed fingerprints, 8 bytes each, ascending.
+    lineage: Id | None = None  # What successive states of one thing share.
+    url: Url | None = None  # Where the document was observed.
+    source: Name | None = None  # The kind of producer.
+    labels: Labels = {}  # The producer's labels.
+    origin: Origin | None = None  # The record that held the document. None if it did not come from a topic.
+    degraded: Words = ()  # What was incomplete at signing, such as `charset_replaced`.
+    # Keyed hash of the address that a mail was sent from, 8 bytes. Empty: it is unknown.
     sender: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES)] = b""
+    # Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
     recipients: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES * RECIPIENTS_MAX)] = b""
-    against: References = ()
+    against: References = ()  # Other collections that the document is compared with too.
 
     @property
     def version(self) -> str:

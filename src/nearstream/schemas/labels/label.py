@@ -45,29 +45,17 @@ def labelled_document(record_key: str) -> str | None:
 
 
 class LabelChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="label_change"):
-    """A label that a document of the index got or lost, with the family for which it counts.
+    """A label that a document of the index got or lost, with the family for which it counts."""
 
-    Attributes:
-        event_id: 32 hex characters, always equal for a record of a label.
-        collection: The tenant of the document.
-        scheme: Name of the scheme of the index.
-        document_id: The id of the document.
-        kind: The label, null if it was taken back.
-        weight: How much it counts, 0 if it was taken back.
-        since: When it was given or taken back.
-        family: Id of the family of the document.
-        first_seen: When the first document of the family was observed.
-    """
-
-    event_id: HexId
-    collection: Name
-    scheme: SchemeName
-    document_id: Id
-    kind: LabelKind | None
-    weight: Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]
-    since: Time
-    family: HexId
-    first_seen: Time
+    event_id: HexId  # 32 hex characters, always equal for a record of a label.
+    collection: Name  # The tenant of the document.
+    scheme: SchemeName  # Name of the scheme of the index.
+    document_id: Id  # The id of the document.
+    kind: LabelKind | None  # The label, null if it was taken back.
+    weight: Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]  # How much it counts, 0 if it was taken back.
+    since: Time  # When it was given or taken back.
+    family: HexId  # Id of the family of the document.
+    first_seen: Time  # When the first document of the family was observed.
 
     def __post_init__(self) -> None:
         """Check the times."""

@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import sys
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -44,7 +46,9 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
 }
 MAJOR = 1
 
-_ATTRIBUTE = re.compile(r"^    (\w+): ", re.MULTILINE)
+_CLASS = re.compile(r"^class (\w+).*\n((?:(?:    .*)?\n)*)", re.MULTILINE)
+# A field with the lines of comment above, or with the comment behind.
+_FIELD = re.compile(r"((?:^    # .*\n)*)^    (\w+): .*?(?:  # (.*))?$", re.MULTILINE)
 
 
 def json_schemas() -> dict[str, Json]:
@@ -58,7 +62,7 @@ def json_schemas() -> dict[str, Json]:
 def components(messages: tuple[type[msgspec.Struct], ...], ref_template: str) -> tuple[list[Json], dict[str, Json]]:
     """Return a reference to the schema of each message, and all schemas by name.
 
-    Every property has a description if its struct has one for it in its docstring.
+    Every property has a description, which its struct has above the field or behind it.
     """
     references, made = msgspec.json.schema_components(messages, ref_template=ref_template)
     schemas: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(made))  # defaults that are tuples become arrays
@@ -98,9 +102,9 @@ def _collect(node: object, found: set[type[msgspec.Struct]]) -> None:
 
 
 def _describe(struct: type[msgspec.Struct], schema: Json) -> None:
-    """Move what the docstring says of each attribute to the schema of its property."""
-    described = attributes(struct)
-    schema["description"] = _summary(struct)
+    """Give each property what is written about the field of a struct."""
+    described = descriptions(struct)
+    schema["description"] = _joined(inspect.cleandoc(struct.__doc__ or ""))
     names = [field.encode_name for field in msgspec.structs.fields(struct)]
     if struct.__struct_config__.array_like:
         fields = dict(zip(names, schema["prefixItems"], strict=True))
@@ -113,19 +117,20 @@ def _describe(struct: type[msgspec.Struct], schema: Json) -> None:
             field["title"] = name
 
 
-def _summary(struct: type[msgspec.Struct]) -> str:
-    text = inspect.cleandoc(struct.__doc__ or "").partition("\n\nAttributes:\n")[0]
-    return _joined(text)
-
-
-def attributes(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the description of each attribute from the docstrings of a struct and its bases."""
+def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return what comments say of each field of a struct and its bases."""
     described: dict[str, str] = {}
     for each in reversed(struct.__mro__):
-        section = inspect.cleandoc(each.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
-        parts = _ATTRIBUTE.split(section)
-        described.update({name: _joined(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)})
+        for above, name, behind in _FIELD.findall(_bodies(each.__module__).get(each.__name__, "")):
+            described[name] = behind or " ".join(line.strip().removeprefix("# ") for line in above.splitlines())
     return described
+
+
+@cache
+def _bodies(module: str) -> dict[str, str]:
+    """Return the source of each class of a module of messages."""
+    is_ours = module.startswith("nearstream.")
+    return dict(_CLASS.findall(inspect.getsource(sys.modules[module]))) if is_ours else {}
 
 
 def _joined(text: str) -> str:

@@ -33,36 +33,22 @@ Threshold = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 
 
 class RelationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """The fields of every relation event.
+    """The fields of every relation event."""
 
-    Attributes:
-        event_id: 32 hex characters, always equal for a pair and relation.
-        collection: The tenant of both documents.
-        scheme: Name of the scheme of both signatures.
-        newer: The document that is larger by (observed_at, id, position, version), whichever arrived first.
-        older: The other document.
-        same_lineage: Whether both are states of one thing.
-        rule: The rule that decided.
-        thresholds: All thresholds in the condition of the rule, name to value.
-        confidence: Proportion of events of this type that were right on labelled documents.
-        evidence: The numbers on which the event is based.
-        low_confidence: Reasons to trust the numbers less, if there are any.
-        degraded: What was incomplete in the input or the environment.
-        family: Id of the family of the document whose arrival caused the event, usually the newer one.
-    """
-
-    event_id: HexId
-    collection: Name
-    scheme: SchemeName
-    newer: DocumentRef
-    older: DocumentRef
-    same_lineage: bool
-    rule: Word
+    event_id: HexId  # 32 hex characters, always equal for a pair and relation.
+    collection: Name  # The tenant of both documents.
+    scheme: SchemeName  # Name of the scheme of both signatures.
+    newer: DocumentRef  # The document that is larger by (observed_at, id, position, version), whichever arrived first.
+    older: DocumentRef  # The other document.
+    same_lineage: bool  # Whether both are states of one thing.
+    rule: Word  # The rule that decided.
+    # All thresholds in the condition of the rule, name to value.
     thresholds: Annotated[dict[Word, Threshold], Meta(max_length=32)]
-    confidence: Share
-    evidence: Evidence
-    low_confidence: Words
-    degraded: Words
+    confidence: Share  # Proportion of events of this type that were right on labelled documents.
+    evidence: Evidence  # The numbers on which the event is based.
+    low_confidence: Words  # Reasons to trust the numbers less, if there are any.
+    degraded: Words  # What was incomplete in the input or the environment.
+    # Id of the family of the document whose arrival caused the event, usually the newer one.
     family: HexId | UnsetType = UNSET
 
 
@@ -74,20 +60,15 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
     """A relation event that also describes what the newer document changed.
 
     A scheme without an LD signature leaves out these fields.
-
-    Attributes:
-        added: Estimated characters of the newer document that the older does not have.
-        removed: Estimated characters of the older document that the newer does not have.
-        new_spans: The longest parts of the newer document, `[start, end)` in characters of its normal form, in which
-            no passage of the older was found. New text is inside them. Empty if `added` is 0.
-        new_spans_omitted: How many more such parts there are.
-        symbols_differ: Whether letters and digits are equal, so that only signs differ, such as currency or operators.
     """
 
-    added: Count | UnsetType = UNSET
-    removed: Count | UnsetType = UNSET
+    added: Count | UnsetType = UNSET  # Estimated characters of the newer document that the older does not have.
+    removed: Count | UnsetType = UNSET  # Estimated characters of the older document that the newer does not have.
+    # The longest parts of the newer document, `[start, end)` in characters of its normal form, in which no passage of
+    # the older was found. New text is inside them. Empty if `added` is 0.
     new_spans: Places | UnsetType = UNSET
-    new_spans_omitted: Count | UnsetType = UNSET
+    new_spans_omitted: Count | UnsetType = UNSET  # How many more such parts there are.
+    # Whether letters and digits are equal, so that only signs differ, such as currency or operators.
     symbols_differ: bool | UnsetType = UNSET
 
 
@@ -96,15 +77,10 @@ class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"
 
 
 class Containment(ChangeEvent, frozen=True, kw_only=True, tag="containment"):
-    """One document is inside the other.
+    """One document is inside the other."""
 
-    Attributes:
-        inner: The document that is inside the other.
-        place: Its span, `[start, end)` in characters of the outer normal form.
-    """
-
-    inner: Literal["newer", "older"]
-    place: Place
+    inner: Literal["newer", "older"]  # The document that is inside the other.
+    place: Place  # Its span, `[start, end)` in characters of the outer normal form.
 
 
 class Version(ChangeEvent, frozen=True, kw_only=True, tag="version"):
@@ -120,29 +96,18 @@ class Overlap(RelationEvent, frozen=True, kw_only=True, tag="overlap"):
 
 
 class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="retraction"):
-    """The removal of a document, which voids events about its earlier states: see `is_void`.
+    """The removal of a document, which voids events about its earlier states: see `is_void`."""
 
-    Attributes:
-        event_id: 32 hex characters, always equal for a removal.
-        collection: The tenant of the document.
-        scheme: Name of the scheme of its signature.
-        document_id: The document's id.
-        removed_at: Timestamp of the removal.
-        reason: Why it was removed.
-        topic: The topic of the removal's record. Left out, as the next two are, if it came from no topic.
-        partition: The partition of that record.
-        offset: The offset of that record.
-    """
-
-    event_id: HexId
-    collection: Name
-    scheme: SchemeName
-    document_id: Id
-    removed_at: Time
-    reason: Word = "tombstone"
+    event_id: HexId  # 32 hex characters, always equal for a removal.
+    collection: Name  # The tenant of the document.
+    scheme: SchemeName  # Name of the scheme of its signature.
+    document_id: Id  # The document's id.
+    removed_at: Time  # Timestamp of the removal.
+    reason: Word = "tombstone"  # Why it was removed.
+    # The topic of the removal's record. Left out, as the next two are, if it came from no topic.
     topic: TopicName | UnsetType = UNSET
-    partition: Partition | UnsetType = UNSET
-    offset: Offset | UnsetType = UNSET
+    partition: Partition | UnsetType = UNSET  # The partition of that record.
+    offset: Offset | UnsetType = UNSET  # The offset of that record.
 
     def __post_init__(self) -> None:
         """Check the time."""

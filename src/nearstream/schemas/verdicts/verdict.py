@@ -32,22 +32,15 @@ VERDICT_KINDS: tuple[str, ...] = get_args(VerdictKind)
 
 
 class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
-    """The family of a document: the document and its copies.
+    """The family of a document: the document and its copies."""
 
-    Attributes:
-        id: 32 hex characters, equal for all members.
-        ordinal: Place of the document in the order of joining. The founder has 1, another state of a document keeps
-            its own.
-        first_seen: When the founder was observed.
-        founder: The first document of the family. Null if it was removed or has expired.
-        sites: How many sites had a document of the family when this one joined, at most 256. A site is what an owner
-            has registered, by the public suffix list. Documents without URL are on none.
-    """
-
-    id: HexId
+    id: HexId  # 32 hex characters, equal for all members.
+    # Place of the document in the order of joining. The founder has 1, another state of a document keeps its own.
     ordinal: Annotated[int, Meta(ge=1, le=COUNT_MAX)]
-    first_seen: Time
-    founder: DocumentRef | None
+    first_seen: Time  # When the founder was observed.
+    founder: DocumentRef | None  # The first document of the family. Null if it was removed or has expired.
+    # How many sites had a document of the family when this one joined, at most 256. A site is what an owner has
+    # registered, by the public suffix list. Documents without URL are on none.
     sites: Count = 0
 
     def __post_init__(self) -> None:
@@ -60,53 +53,44 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
 
     Every admitted record has one. A record that is delivered again has the same one, byte for byte, unless a document
     that it names was removed meanwhile, and but for `references`. The fields of `DocumentRef` name the document itself.
-
-    Attributes:
-        event_id: 32 hex characters, always equal for a record.
-        collection: The tenant of the document.
-        scheme: Name of the scheme of its signature.
-        verdict: The best relation to an earlier document, `unchanged` if the record repeats the current state, or
-            `unique`. The best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged,
-            version, overlap, and among equals the larger resemblance, then the earlier document.
-        of: The document of that relation. Null if the verdict is `unique`, or if that document was removed, has
-            expired, or was sent later.
-        family: The family of the document.
-        events: How many relation events were sent with this verdict.
-        resemblance: Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
-        distance: Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
-        inner: Of a containment: which document is inside the other.
-        added: Estimated characters of this document that `of` does not have. Left out as `distance` is.
-        novel: Estimated characters that none of the documents has that this verdict and its events name. Text counts as
-            known from a run of eight common words on. Left out by a scheme without an LD signature.
-        novel_spans: Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters
-            of the normal form, since workers match signatures. `scan` prints them in the text as it was sent.
-        sources: The fewest of these documents that together have what is not novel, at most 5, the largest part first.
-        common: Characters that are not novel, but known only from text that many documents have.
-        redundant: Whether a consumer that keeps `of` may drop this document. Words, case and punctuation are equal,
-            both have 20 words or more and were read in full, and `of` is not redundant. Never true for `unchanged`.
-        references: Of each collection that the document names in `against`, the document that is most like it, if one
-            is related, as of the time of sending. Left out if it names none.
-        low_confidence: Reasons to trust the relation less. `common_text`: it rests on text that many documents have,
-            such as the frame of a site, and its event is not sent.
-        degraded: What was incomplete in the input or the environment.
     """
 
-    event_id: HexId
-    collection: Name
-    scheme: SchemeName
+    event_id: HexId  # 32 hex characters, always equal for a record.
+    collection: Name  # The tenant of the document.
+    scheme: SchemeName  # Name of the scheme of its signature.
+    # The best relation to an earlier document, `unchanged` if the record repeats the current state, or `unique`. The
+    # best is exact_duplicate, then near_duplicate, version by lineage, containment, rearranged, version, overlap, and
+    # among equals the larger resemblance, then the earlier document.
     verdict: VerdictKind
+    # The document of that relation. Null if the verdict is `unique`, or if that document was removed, has expired, or
+    # was sent later.
     of: DocumentRef | None
-    family: FamilyRef
-    events: Count
+    family: FamilyRef  # The family of the document.
+    events: Count  # How many relation events were sent with this verdict.
+    # Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
     resemblance: Interval | UnsetType = UNSET
+    # Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
     distance: Distance | UnsetType = UNSET
-    inner: Literal["newer", "older"] | UnsetType = UNSET
+    inner: Literal["newer", "older"] | UnsetType = UNSET  # Of a containment: which document is inside the other.
+    # Estimated characters of this document that `of` does not have. Left out as `distance` is.
     added: Amount | UnsetType = UNSET
+    # Estimated characters that none of the documents has that this verdict and its events name. Text counts as known
+    # from a run of eight common words on. Left out by a scheme without an LD signature.
     novel: Amount | UnsetType = UNSET
+    # Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters of the normal
+    # form, since workers match signatures. `scan` prints them in the text as it was sent.
     novel_spans: Annotated[tuple[Place, ...], Meta(max_length=16)] | UnsetType = UNSET
+    # The fewest of these documents that together have what is not novel, at most 5, the largest part first.
     sources: Annotated[tuple[SourceRef, ...], Meta(max_length=5)] | UnsetType = UNSET
+    # Characters that are not novel, but known only from text that many documents have.
     common: Count | UnsetType = UNSET
+    # Whether a consumer that keeps `of` may drop this document. Words, case and punctuation are equal, both have 20
+    # words or more and were read in full, and `of` is not redundant. Never true for `unchanged`.
     redundant: bool | UnsetType = UNSET
+    # Of each collection that the document names in `against`, the document that is most like it, if one is related, as
+    # of the time of sending. Left out if it names none.
     references: Annotated[tuple[ReferenceMatch, ...], Meta(max_length=REFERENCES_MAX)] | UnsetType = UNSET
+    # Reasons to trust the relation less. `common_text`: it rests on text that many documents have, such as the frame of
+    # a site, and its event is not sent.
     low_confidence: Words = ()
-    degraded: Words
+    degraded: Words  # What was incomplete in the input or the environment.
