@@ -1,7 +1,11 @@
 -- NEARSTREAM_BULK: many copies of the message arrived within the last hour. The option of the symbol says how many.
--- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The option says
--- with which weight.
--- NEARSTREAM_OTHER_ATTACHMENTS: it is a copy of another message by its text, and has other attachments.
+-- NEARSTREAM_KNOWN_BAD, NEARSTREAM_KNOWN_GOOD: it is a copy of mail that was labelled as spam, or as ham. The options say
+-- with which weight, and by what the labels reach it, such as equal.
+-- NEARSTREAM_NEAR_BAD: it resembles such mail of few senders, or a form that many use.
+-- NEARSTREAM_DISPUTED: it is a copy of spam, and of many older messages that nobody has labelled.
+-- NEARSTREAM_CONTAINS_BAD: it is no copy, but has a passage of a message that was labelled as spam.
+-- NEARSTREAM_OTHER_ATTACHMENTS, NEARSTREAM_OTHER_LINKS: it is a copy of another message by its text, and has other
+-- attachments, or links to other sites.
 -- NEARSTREAM_CONTAINS_BULK: it is no copy, but contains a text of which many copies arrived within the last day. The
 -- option says how many.
 local rspamd_http = require 'rspamd_http'
@@ -15,15 +19,21 @@ local function insert(task, answer)
   local labels = type(answer.labels) == 'table' and answer.labels or {}
   if answer.verdict == 'bulk' and tonumber(answer.score) then
     task:insert_result('NEARSTREAM_BULK', tonumber(answer.score), tostring(answer.count_1h))
-  elseif answer.verdict == 'known_bad' then
-    task:insert_result('NEARSTREAM_KNOWN_BAD', 1.0, tostring(labels.spam))
+  elseif answer.verdict == 'known_bad' or answer.verdict == 'near_bad' or answer.verdict == 'disputed' then
+    task:insert_result('NEARSTREAM_' .. answer.verdict:upper(), 1.0, { tostring(labels.spam), tostring(answer.witness) })
   elseif answer.verdict == 'known_good' then
-    task:insert_result('NEARSTREAM_KNOWN_GOOD', 1.0, tostring(labels.ham))
+    task:insert_result('NEARSTREAM_KNOWN_GOOD', 1.0, { tostring(labels.ham), tostring(answer.witness) })
   end
-  local contained = type(answer.contains) == 'table' and tonumber(answer.contains.count_24h)
-  if contained then task:insert_result('NEARSTREAM_CONTAINS_BULK', 1.0, tostring(answer.contains.count_24h)) end
+  local held = type(answer.contains) == 'table' and answer.contains or {}
+  local bad = type(held.labels) == 'table' and tonumber(held.labels.spam) or 0
+  if bad > 0 then
+    task:insert_result('NEARSTREAM_CONTAINS_BAD', 1.0, tostring(held.labels.spam))
+  elseif tonumber(held.count_24h) then
+    task:insert_result('NEARSTREAM_CONTAINS_BULK', 1.0, tostring(held.count_24h))
+  end
   for _, reason in ipairs(type(answer.low_confidence) == 'table' and answer.low_confidence or {}) do
     if reason == 'attachments_differ' then task:insert_result('NEARSTREAM_OTHER_ATTACHMENTS', 1.0) end
+    if reason == 'links_differ' then task:insert_result('NEARSTREAM_OTHER_LINKS', 1.0) end
   end
 end
 
@@ -43,11 +53,16 @@ local id = rspamd_config:register_symbol({
       headers = headers, timeout = 0.5, callback = answered })
   end,
 })
-rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_BAD', type = 'virtual', parent = id, group = 'nearstream',
-  score = 6.0, description = 'A copy of mail that was labelled as spam' })
-rspamd_config:register_symbol({ name = 'NEARSTREAM_KNOWN_GOOD', type = 'virtual', parent = id, group = 'nearstream',
-  score = -3.0, description = 'A copy of mail that was labelled as ham' })
-rspamd_config:register_symbol({ name = 'NEARSTREAM_CONTAINS_BULK', type = 'virtual', parent = id, group = 'nearstream',
-  score = 1.5, description = 'A text with many copies lies in other words' })
-rspamd_config:register_symbol({ name = 'NEARSTREAM_OTHER_ATTACHMENTS', type = 'virtual', parent = id,
-  group = 'nearstream', score = 0.0, description = 'A copy of other mail, with other attachments' })
+for name, of in pairs({
+  KNOWN_BAD = { 6.0, 'A copy of mail that was labelled as spam' },
+  NEAR_BAD = { 2.0, 'Resembles mail of few senders, or a form, that was labelled as spam' },
+  CONTAINS_BAD = { 3.0, 'A passage of mail that was labelled as spam lies in other words' },
+  DISPUTED = { 0.0, 'Labelled as spam, and many older copies are not' },
+  KNOWN_GOOD = { -3.0, 'A copy of mail that was labelled as ham' },
+  CONTAINS_BULK = { 1.5, 'A text with many copies lies in other words' },
+  OTHER_ATTACHMENTS = { 0.0, 'A copy of other mail, with other attachments' },
+  OTHER_LINKS = { 0.0, 'A copy of other mail, with links to other sites' },
+}) do
+  rspamd_config:register_symbol({ name = 'NEARSTREAM_' .. name, type = 'virtual', parent = id, group = 'nearstream',
+    score = of[1], description = of[2] })
+end

@@ -30,7 +30,7 @@ async def details(store: Store, text: list[str], delay_seconds: int = 0) -> Fami
     joins = find(asked, found).joins
     assert joins is not None
     growth = found.families[joins.number].growth
-    return await details_of(store, growth, 1_000 * delay_seconds) if growth else FamilyDetails()
+    return await details_of(store, STANDARD.name, growth, 1_000 * delay_seconds) if growth else FamilyDetails()
 
 
 async def counts(store: Store, text: list[str] = TEXT, delay_seconds: int = 0) -> Labels:

@@ -25,8 +25,8 @@ rspamd_config:register_symbol({ name = 'ALLOWED_SENDERS', score = -0.5, callback
 end })
 """
 BULK = b'{"verdict":"bulk","count_1h":37,"score":0.5}'
-CONTAINS = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"characters":900}}'
-LABELLED = b'{"verdict":"%b","count_1h":37,"score":0.5,"labels":{"spam":4,"ham":4}}'
+CONTAINS = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"labels":{"spam":%d,"ham":0}}}'
+LABELLED = b'{"verdict":"%b","count_1h":37,"score":0.5,"labels":{"spam":4,"ham":4},"witness":"near"}'
 OTHER_ATTACHMENTS = b'{"verdict":"near_duplicate","low_confidence":["near_threshold","attachments_differ"]}'
 COPIES = 5  # of the campaign, which are known before a test
 
@@ -124,16 +124,19 @@ async def test_a_copy_gets_the_symbol_with_its_score_and_number(rspamd: Rspamd) 
 
 async def test_each_answer_has_its_symbol_and_no_points_if_the_sender_is_allowed(rspamd: Rspamd) -> None:
     for answer, name, points, options in (
-        (LABELLED % b"known_bad", "NEARSTREAM_KNOWN_BAD", 6.0, ["4"]),
-        (LABELLED % b"known_good", "NEARSTREAM_KNOWN_GOOD", -3.0, ["4"]),
-        (CONTAINS, "NEARSTREAM_CONTAINS_BULK", 1.5, ["412"]),
+        (LABELLED % b"known_bad", "NEARSTREAM_KNOWN_BAD", 6.0, ["4", "near"]),
+        (LABELLED % b"near_bad", "NEARSTREAM_NEAR_BAD", 2.0, ["4", "near"]),
+        (LABELLED % b"disputed", "NEARSTREAM_DISPUTED", 0.0, ["4", "near"]),
+        (LABELLED % b"known_good", "NEARSTREAM_KNOWN_GOOD", -3.0, ["4", "near"]),
+        (CONTAINS % 0, "NEARSTREAM_CONTAINS_BULK", 1.5, ["412"]),
+        (CONTAINS % 3, "NEARSTREAM_CONTAINS_BAD", 3.0, ["3"]),
     ):
         rspamd.response = http(b"200 OK", answer)
         ((found, symbol),) = (await rspamd.scan_until_marked()).items()
         assert (found, symbol["score"], symbol["options"]) == (name, points, options)
     rspamd.response = http(b"200 OK", OTHER_ATTACHMENTS)
     assert set(await rspamd.scan_until_marked()) == {"NEARSTREAM_OTHER_ATTACHMENTS"}
-    for answer, name in ((BULK, "NEARSTREAM_BULK"), (CONTAINS, "NEARSTREAM_CONTAINS_BULK")):
+    for answer, name in ((BULK, "NEARSTREAM_BULK"), (CONTAINS % 0, "NEARSTREAM_CONTAINS_BULK")):
         rspamd.response = http(b"200 OK", answer)
         symbols = await rspamd.scan_until_marked(2, X_Allowed="yes")
         scores = {symbol: found["score"] for symbol, found in symbols.items()}

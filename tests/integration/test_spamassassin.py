@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nearstream.workers.mail.milter import Answer, header_value
+from nearstream.workers.mail.milter import Answer, Contained, Labels, header_value
 from tests.devstack.debian import unpacked
 from tests.support.mail import campaign_mail
 
@@ -49,6 +49,8 @@ def test_the_rule_is_accepted(spamassassin: SpamAssassin) -> None:
     [
         (header_value(Answer("bulk", 37, 0.941)), {"3.0 NEARSTREAM_BULK"}),
         (header_value(Answer("known_bad", 37, 0.941)), {"6.0 NEARSTREAM_KNOWN_BAD"}),
+        (header_value(Answer("near_bad", 3, 0.941, witness="near")), {"2.0 NEARSTREAM_NEAR_BAD"}),
+        (header_value(Answer("none", contains=Contained(9, Labels(2)))), {"3.0 NEARSTREAM_CONTAINS_BAD"}),
         (header_value(Answer("known_good", 0, 0.941)), {"-3.0 NEARSTREAM_KNOWN_GOOD"}),
         (header_value(Answer("near_duplicate", 3, 0.941)), set()),
         (header_value(Answer("none")), set()),

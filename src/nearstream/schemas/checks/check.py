@@ -12,7 +12,8 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.decision import Action, Because
 from nearstream.schemas.labels.label import Kind, LabelKind, LabelState, Weight
 
-CheckVerdict = Literal["known_bad", "known_good", "bulk", "near_duplicate", "none", "unknown"]
+CheckVerdict = Literal["known_bad", "near_bad", "known_good", "disputed", "bulk", "near_duplicate", "none", "unknown"]
+Witness = Literal["", "equal", "broad", "near", "link", "attachment"]
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
 SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
@@ -42,6 +43,7 @@ class Contained(msgspec.Struct, frozen=True, kw_only=True):
     count_1h: Annotated[Count, Meta(description="Documents that joined this family within the last hour.")]
     count_24h: Annotated[Count, Meta(description="Documents that joined this family within the last day.")]
     characters: Annotated[Count, Meta(description="How many characters of it the document has, estimated.")]
+    labels: Annotated[Labels, Meta(description="The labels of this family that reach the document (see `witness`).")]
 
 
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,9 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
         CheckVerdict,
         Meta(
             description="`known_bad`: a copy, and spam has at least three times the weight of ham among the labels of "
-            "its family. `known_good`: the opposite. `bulk`: another copy, of which at least NEARSTREAM_BULK_COUNT "
+            "its family that reach it. `near_bad`: so, but it only resembles labelled mail of few senders, or a form "
+            "that many use. `known_good`: ham has. `disputed`: spam has, but ten times as many older members of the "
+            "family have no label. `bulk`: another copy, of which at least NEARSTREAM_BULK_COUNT "
             "arrived within the last hour. `near_duplicate`: another copy, equal or nearly equal. `none`: no copy of "
             "anything known. `unknown`: there is no answer, because it is degraded or the text is too short."
         ),
@@ -123,6 +127,18 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
             description="What the documents of the family are labelled as, for NEARSTREAM_LABEL_DELAY_SECONDS at least."
         ),
     ] = Labels(spam=0, ham=0)
+    witness: Annotated[
+        Witness,
+        Meta(
+            description="By what labels reach a mail. `equal`: it is equal before anything is masked, with its links "
+            "and attachments. `broad`: it is long, and many domains send such mails. `near`: nothing else. `link`, "
+            "`attachment`: it has that of a labelled mail, and other mails of its sender lack it. Else empty."
+        ),
+    ] = ""
+    unlabelled: Annotated[
+        Count,
+        Meta(description="Members without a label that are older than the labelled ones by half a day, at most 128."),
+    ] = 0
     label_state: Annotated[
         LabelState,
         Meta(
@@ -134,7 +150,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
         Contained | None,
         Meta(
             description="A text that lies in the document, which is no copy of it, and of which at least "
-            "NEARSTREAM_BULK_COUNT copies arrived within the last day. Null: there is none."
+            "NEARSTREAM_BULK_COUNT copies arrived within the last day, or of which a passage of 40 words is labelled. "
+            "Null: there is none."
         ),
     ] = None
     references: Annotated[

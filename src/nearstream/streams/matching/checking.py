@@ -1,6 +1,7 @@
 """Say what a document is to those in an index, without adding it."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -11,19 +12,49 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.matching.labels import FamilyDetails
+from nearstream.streams.matching.counterpart import is_mail
+from nearstream.streams.matching.family import FamilyFacts
+from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, share_of
+from nearstream.streams.matching.reach import CLEARLY, Reach, n_words, of_one_domain, reach
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.novelty import novelty_in_text
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 
 _NO_DETAILS = FamilyDetails()
-_CLEARLY = 3  # times the weight of the other side
+_PASSAGE_WORDS, _COMMON_WORDS = 40, 64  # of a labelled text in a mail, and if many documents have them
+_PASSAGE_SHARE = 0.35  # of the shorter text
 
 
 def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
     """Return what a document is, with the places of its new text in its text (see `novelty_in_text`)."""
     return found if found.novelty is None else replace(found, novelty=novelty_in_text(found.novelty, text, rules))
+
+
+def passages(found: Found) -> Iterator[FamilyFacts]:
+    """Yield the labelled families of which a mail, which is no copy, has a passage."""
+    own = found.newcomer.signature
+    for each in found.related:
+        facts = found.families[each.number]
+        if each.is_copy or facts.growth is None or not facts.growth.marks:
+            continue
+        share, earlier = each.estimate.shared_shorter, each.earlier
+        shared = share * min(n_words(own), n_words(earlier))
+        # The footer of a firm is in all of its mails.
+        is_footer = each.is_common_text and (shared < _COMMON_WORDS or of_one_domain(own, earlier))
+        if share >= _PASSAGE_SHARE and shared >= _PASSAGE_WORDS and not is_footer:
+            yield facts
+
+
+def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Contained | None:
+    """Return the labelled text in a mail, None if its labels do not reach the mail."""
+    reached = reach(found.newcomer.signature, details)
+    if details.label_state == "suspended" or reached.known not in ("known_bad", "near_bad"):
+        return None
+    hour, day, _ = facts.joined
+    held = max((each for each in found.related if found.families[each.number] is facts), key=share_of)
+    characters = round(held.estimate.shared_shorter * min(held.earlier.characters, found.newcomer.signature.characters))
+    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=reached.labels)
 
 
 def _contained(found: Found, bulk_count: int) -> Contained | None:
@@ -35,18 +66,27 @@ def _contained(found: Found, bulk_count: int) -> Contained | None:
     _, facts, most = max(many, key=lambda one: (one[0], share_of(one[2])))
     hour, day, _ = facts.joined
     characters = round(share_of(most) * most.earlier.characters)
-    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters)
+    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=NO_LABELS)
 
 
-def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) -> CheckAnswer:
-    """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk."""
-    best, family = found.best, found.family
+def answer(
+    found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS, labelled: Contained | None = None
+) -> CheckAnswer:
+    """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk.
+
+    Args:
+        found: What the document is.
+        bulk_count: The copies of bulk.
+        details: The labels of the family of which it is a copy.
+        labelled: The labelled text of which it has a passage.
+    """
+    best, family, known = found.best, found.family, _known(found, details)
     count = family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
     hour, day, week = family.joined if family else (0, 0, 0)
     new = found.novelty
     return CheckAnswer(
-        verdict=_verdict(found, count >= bulk_count, details),
+        verdict=known.known or _verdict(found, count >= bulk_count),
         relation=cast(Relation, best.relation) if best else None,
         resemblance=numbers.value if numbers else None,
         low=numbers.low if numbers else None,
@@ -68,8 +108,10 @@ def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) 
         distinct_senders_1h=details.senders,
         distinct_recipients_1h=details.recipients,
         labels=details.labels,
+        witness=known.witness,
+        unlabelled=known.unlabelled,
         label_state=details.label_state,
-        contains=_contained(found, bulk_count),
+        contains=labelled or _contained(found, bulk_count),
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),
@@ -78,22 +120,27 @@ def answer(found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS) 
     )
 
 
-def _verdict(found: Found, is_bulk: bool, details: FamilyDetails) -> CheckVerdict:
+def _verdict(found: Found, is_bulk: bool) -> CheckVerdict:
     if found.best is not None and found.best.is_copy:
-        return _known(details) or ("bulk" if is_bulk else "near_duplicate")
+        return "bulk" if is_bulk else "near_duplicate"
     # Without bands and anchors only an equal text can be found.
     keys = found.newcomer.keys
     return "none" if found.best is not None or keys.bands or keys.anchors else "unknown"
 
 
-def _known(details: FamilyDetails) -> CheckVerdict | None:
-    """Return the label of a copy, None if none counts clearly."""
-    labels = details.labels
-    if details.label_state == "suspended":
-        return None
-    if labels.spam and labels.spam >= _CLEARLY * labels.ham:
-        return "known_bad"
-    return "known_good" if labels.ham and labels.ham >= _CLEARLY * labels.spam else None
+def _known(found: Found, details: FamilyDetails) -> Reach:
+    """Return what labels say of a copy.
+
+    Documents other than mails have no senders, so labels reach all of them.
+    """
+    labels, own = details.labels, found.newcomer.signature
+    if found.best is None or not found.best.is_copy or details.label_state == "suspended":
+        return Reach()
+    if is_mail(own):
+        return reach(own, details)
+    if labels.spam and labels.spam >= CLEARLY * labels.ham:
+        return Reach("known_bad")
+    return Reach("known_good" if labels.ham and labels.ham >= CLEARLY * labels.spam else None)
 
 
 def _weak(found: Found) -> tuple[str, ...]:

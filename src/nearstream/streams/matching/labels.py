@@ -10,6 +10,7 @@ from nearstream.schemas.checks.check import Labels
 from nearstream.schemas.labels.label import LabelKind, LabelState
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Query
+from nearstream.streams.store.record import Recorded, unpack_record
 from nearstream.streams.store.registration import TIME_BYTES
 from nearstream.streams.store.store import Store
 
@@ -37,6 +38,14 @@ def unpack_label(packed: bytes) -> Labelling:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """A document with a label that counts."""
+
+    document: Recorded  # the document
+    labelling: Labelling  # its label
+
+
+@dataclass(frozen=True)
 class FamilyDetails:
     """Details of a family."""
 
@@ -46,15 +55,24 @@ class FamilyDetails:
     # `suspended`: the labels do not count, because too many match them. `confirmed`: they count all the same. Else
     # empty.
     label_state: LabelState = ""
+    labelled: tuple[Labelled, ...] = ()  # the documents whose labels count
+    others: tuple[Recorded, ...] = ()  # the oldest and the newest other members, read if there are labels
+
+    def of(self, kind: LabelKind) -> list[Recorded]:
+        """Return the documents with a label of this kind."""
+        return [each.document for each in self.labelled if each.labelling.label == kind]
 
 
-async def details_of(store: Store, growth: Growth, delay_ms: int) -> FamilyDetails:
+async def details_of(store: Store, scheme: str, growth: Growth, delay_ms: int) -> FamilyDetails:
     """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live."""
     given = [(number, unpack_label(packed)) for _, number, packed in growth.marks]
     old = [(number, label) for number, label in given if label.given_ms <= growth.now_ms - delay_ms]
-    views = await store.fetch([Query(number) for number, _ in old]) if old else ()
-    weights = Counter[str]()
+    views = await store.fetch([Query(number, record=True) for number, _ in old]) if old else ()
+    weights, labelled = Counter[str](), list[Labelled]()
     for (_, label), view in zip(old, views, strict=True):
-        if view is not None and not view.is_dead:
+        if view is not None and not view.is_dead and view.record is not None:
             weights[label.label or ""] += label.weight
-    return FamilyDetails(Labels(spam=weights["spam"], ham=weights["ham"]), growth.senders, growth.recipients)
+            document = unpack_record(view.record, scheme, view.order.version, view.order.observed_ms)
+            labelled.append(Labelled(document, label))
+    labels = Labels(spam=weights["spam"], ham=weights["ham"])
+    return FamilyDetails(labels, growth.senders, growth.recipients, labelled=tuple(labelled))

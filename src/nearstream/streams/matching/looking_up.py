@@ -1,5 +1,6 @@
 """Look up the neighbours of a document in its collection and in references."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -19,6 +20,7 @@ from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.protocol.case import Case, Compared
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Meeting, Pause
+from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.novelty import Novelty
 from nearstream.streams.relations.rules import COVERED
@@ -30,6 +32,7 @@ from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Store
 
 _ASKED = Registered(Status.NEW)
+_FIRST = 8  # states that are compared because they are the oldest with a passage
 _COVERING = 16  # related documents of which is asked what they have
 
 
@@ -112,6 +115,9 @@ async def look_up_all(
     cases = [case_of(each, _ASKED) for each in asked]
     await meeting.look(cases, lambda case: case.named + case.words)
     await meeting.meet(cases, known)
+    # Those that were labelled are among the first copies, and no longer among the best where many have come since.
+    first = {case: _first_sharing(case) - {each.number for each in listing.found.get(case, ())} for case in cases}
+    await meeting.refresh(first, known)
     listed = [listing.found.get(case, []) for case in cases]
     numbers = {each.number for found in listed for each in found}
     founders = sorted({known.family_of(number) for number in numbers} & known.families.keys())
@@ -120,6 +126,12 @@ async def look_up_all(
     return [
         Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}) for found in listed
     ]
+
+
+def _first_sharing(case: Case) -> set[int]:
+    """Return the oldest states that share a passage with a document: a quarter of its anchors."""
+    shared = Counter(number for _, held in held_by(case.found, _FIRST + 1) for number in held[:_FIRST])
+    return set(sorted(number for number, count in shared.items() if 4 * count >= max(case.anchors, 4))[:_FIRST])
 
 
 def _facts(

@@ -1,5 +1,6 @@
 """Verdict: how two documents are related, why, and where its numbers are weak."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -7,6 +8,8 @@ from typing import Literal
 from nearstream.schemas.documents.document import (
     ATTACHMENTS_LABEL,
     ATTACHMENTS_UNREAD,
+    LINKS_LABEL,
+    LINKS_UNREAD,
     SENDER_DOMAIN_LABEL,
     SURROUNDINGS_LABEL,
 )
@@ -33,6 +36,7 @@ MANY_SIBLINGS = "many_siblings"
 COMMON_TEXT = "common_text"
 ATTACHMENTS_DIFFER = "attachments_differ"
 ATTACHMENTS_NOT_COMPARED = "attachments_not_compared"
+LINKS_DIFFER = "links_differ"
 SURROUNDINGS_DIFFER = "surroundings_differ"
 BELOW_MIN_LENGTH = "below_min_length"
 NEAR_THRESHOLD = "near_threshold"
@@ -88,18 +92,19 @@ class Verdict:
         """Reasons why the numbers are weak, if they are."""
         reasons = low_confidence_reasons((self.newer, self.older), self.estimate, self.decided_by, self.bounds)
         reasons = (*reasons, MANY_SIBLINGS) if self.many_siblings else reasons
-        reasons = (*reasons, *self._attachments())
+        reasons = (*reasons, *self._beside()) if is_copy(self.decided_by) else reasons
         reasons = (*reasons, SURROUNDINGS_DIFFER) if self._surroundings_differ else reasons
         return (*reasons, COMMON_TEXT) if self.common_text else reasons
 
-    def _attachments(self) -> tuple[str, ...]:
-        """Return what is said of the attachments of two mails that are copies by their texts."""
-        labels = {text.labels.get(ATTACHMENTS_LABEL) for text in (self.newer, self.older)}
-        if not is_copy(self.decided_by) or labels == {None}:
-            return ()
-        if ATTACHMENTS_UNREAD in labels:
-            return (ATTACHMENTS_NOT_COMPARED,)
-        return (ATTACHMENTS_DIFFER,) if len(labels) > 1 else ()
+    def _beside(self) -> Iterator[str]:
+        """Yield what is said of the attachments and links of two copies."""
+        attached, linked = (
+            {text.labels.get(name) for text in (self.newer, self.older)} for name in (ATTACHMENTS_LABEL, LINKS_LABEL)
+        )
+        if len(attached) > 1 or ATTACHMENTS_UNREAD in attached:
+            yield ATTACHMENTS_NOT_COMPARED if ATTACHMENTS_UNREAD in attached else ATTACHMENTS_DIFFER
+        if len(linked) > 1 and LINKS_UNREAD not in linked:
+            yield LINKS_DIFFER
 
     @property
     def _surroundings_differ(self) -> bool:

@@ -122,6 +122,11 @@ class Recorded(NamedTuple):
         return self.version_bytes + self.packed[self.text_at : self.text_at + DIGEST_BYTES]
 
     @property
+    def raw_digest(self) -> bytes:
+        """The digest of the original text."""
+        return self.identity.raw_digest or self.digest
+
+    @property
     def version(self) -> str:
         """The version of the document."""
         return self.version_bytes.hex()

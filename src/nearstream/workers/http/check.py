@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
@@ -15,7 +16,9 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.checking import answer, found_in_text
+from nearstream.streams.matching.checking import answer, found_in_text, passages, with_labels
+from nearstream.streams.matching.counterpart import is_mail
+from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
@@ -42,12 +45,14 @@ from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.members import sampled
 
 AT_ONCE = 64  # requests in work
 TURNS = 12  # of these, short texts that are signed, looked up and compared at a time
 _PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
+_PASSAGES_MAX = 3  # labelled families of which a mail has a passage
 
 Source = ConsumerRecord | Unsigned
 Learning = asyncio.Task[LearnReason]
@@ -195,13 +200,25 @@ class Checker:
         settings, found = self.deployment.settings, await self._found(asked, near)
         if text:
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
-        family, details = found.family, FamilyDetails()
-        if family is not None and family.growth is not None:
-            details = await self.index.details(family.growth, 1000 * settings.label_delay_seconds)
-        if family is not None and details.labels != NO_LABELS:
-            guard = await self.guards.read(asked.signature.collection, family.family_id)
-            details = replace(details, label_state=guard.state if guard else "")
-        return answer(found, settings.bulk_count, details)
+        best, held = found.best, None
+        family = found.family or (found.families[best.number] if best and best.is_copy else None)
+        details = await self._details(asked, family) if family else FamilyDetails()
+        for facts in islice(passages(found), _PASSAGES_MAX) if is_mail(asked.signature) else ():
+            labelled = with_labels(found, facts, await self._details(asked, facts))
+            if labelled is not None and (held is None or labelled.labels.spam > held.labels.spam):
+                held = labelled
+        return answer(found, settings.bulk_count, details, held)
+
+    async def _details(self, asked: Arriving, family: FamilyFacts) -> FamilyDetails:
+        """Return the details of a family, for a mail with members of it."""
+        if family.growth is None:
+            return FamilyDetails()
+        details = await self.index.details(family.growth, 1000 * self.deployment.settings.label_delay_seconds)
+        if details.labels == NO_LABELS:
+            return details
+        guard = await self.guards.read(asked.signature.collection, family.family_id)
+        others = await sampled(self.index, family.number) if is_mail(asked.signature) else ()
+        return replace(details, label_state=guard.state if guard else "", others=others)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -54,10 +54,17 @@ class _PromptProtocol(asyncio.StreamReaderProtocol):
             self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
+class Labels(msgspec.Struct, frozen=True):
+    """Labels of a text that lies in the message."""
+
+    spam: Annotated[int, Meta(ge=0)] = 0
+
+
 class Contained(msgspec.Struct, frozen=True):
-    """A text with many copies that lies in the message."""
+    """A text that lies in the message, and has many copies or labels."""
 
     count_24h: Annotated[int, Meta(ge=0)]  # its copies within the last day
+    labels: Labels = Labels()
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -67,6 +74,7 @@ class Answer(msgspec.Struct, frozen=True):
     count_1h: Annotated[int, Meta(ge=0)] = 0  # copies within the last hour
     resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None  # to the most similar known message
     contains: Contained | None = None
+    witness: Annotated[str, Meta(pattern="^[a-z_]{0,32}$")] = ""  # by what labels reach the message
 
 
 Ask = Callable[[BytesIO], Awaitable[Answer | None]]
@@ -210,12 +218,15 @@ def _outcome(message: Message, answer: Answer | None) -> str:
 def header_value(answer: Answer) -> bytes:
     """Return the value of our header.
 
-    It has the verdict, the number of copies within the last hour, the resemblance, and of a text with many copies that
-    lies in the message, the number of these within the last day.
+    It has the verdict, the number of copies within the last hour, the resemblance, and by what labels reach it.
+    Of a text that lies in it, the header has the weight of its labels of spam, else its copies within the last day.
     """
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
-    contains = "" if answer.contains is None else f"; contains={answer.contains.count_24h}"
-    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{contains}".encode()
+    witness = f"; by={answer.witness}" if answer.witness else ""
+    held = answer.contains
+    spam = held.labels.spam if held else 0
+    contains = f"; contains_bad={spam}" if spam else f"; contains={held.count_24h}" if held else ""
+    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{witness}{contains}".encode()
 
 
 @asynccontextmanager

@@ -123,7 +123,7 @@ class RedisIndex:
         """Return the details of a family that was found. Labels count from the age `delay_ms` on."""
         with errors_mapped():
             async with asyncio.timeout(self.address.look_up_seconds):
-                return await details_of(self.store(), growth, delay_ms)
+                return await details_of(self.store(), self.address.scheme, growth, delay_ms)
 
     async def cover(self, positions: Sequence[Position]) -> None:
         """Note that all records up to these positions are done."""

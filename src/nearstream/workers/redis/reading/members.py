@@ -14,7 +14,10 @@ from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.index.index import RedisIndex, current_state, founder_in
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import ask
+from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.layout import LINK_SCORE, RECIPIENTS, SENDERS, KeyKind
+
+_SAMPLED = 64
 
 
 async def stored_family(index: RedisIndex, document_key: str) -> FamilyFacts | None:
@@ -42,6 +45,16 @@ async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int
     if end is not None and rest[0][1] == end:  # a document whose states change has one place for both
         page += await _places(index, founder, end, end, limit)
     return list((await living(index, [number for number, _ in page])).values()), end
+
+
+async def sampled(index: RedisIndex, founder: int) -> tuple[Recorded, ...]:
+    """Return the oldest and the newest members that live, at most 64 of each."""
+    with errors_mapped():
+        first = await _places(index, founder, 1, f"({LINK_SCORE}", _SAMPLED)
+        key, below = _key(index, KeyKind.MEMBERS, founder), f"({LINK_SCORE}"
+        last = await ask(index.asking, "ZREVRANGEBYSCORE", key, below, 1, "LIMIT", 0, _SAMPLED)
+        numbers = [*(number for number, _ in first), *(int.from_bytes(each, "big") for each in last)]
+        return tuple((await living(index, numbers or [founder])).values())
 
 
 async def living(index: RedisIndex, numbers: Sequence[int]) -> dict[int, Recorded]:
