@@ -89,16 +89,14 @@ def kafka_server(
     return LocalServer("Kafka", f"127.0.0.1:{ports.client}", command, folder / "server.log", _answers)
 
 
-def tool(name: str, *more_jars: Path) -> list[str]:
+def tool(name: str) -> list[str]:
     """Return the start of the command that runs a program of Kafka.
 
     Args:
         name: the class of the program.
-        more_jars: folders with jars beside Kafka's own.
     """
     java, jars = find_java(), kafka_jars()
-    path = ":".join(f"{folder}/*" for folder in (jars, *more_jars))
-    return [java, "-Xmx256M", *QUICK_START, *_shared(_prepared(java, jars)), "-cp", path, name]
+    return [java, "-Xmx256M", *QUICK_START, *_shared(_prepared(java, jars)), "-cp", f"{jars}/*", name]
 
 
 def _shared(prepared: Path) -> tuple[str, ...]:

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import random
-import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +25,6 @@ from tests.fault.corpus import corpus
 from tests.fault.families import decode_verdict, mixed_families, partition, split_families, unconnected
 from tests.fault.observer import Sample
 from tests.fault.oracle import Expected, expected, in_order_of_time
-from tests.fault.proxy import Proxy, proxied
 from tests.fault.reading import Read
 from tests.fault.runner import run
 from tests.fault.simulated import Faults, simulated
@@ -222,35 +219,3 @@ async def test_a_wrong_loop_is_caught(kafka: str, tmp_path: Path, name: str, cau
         await fault_run.deployment.send(fault_run.documents)
         report = await fault_run.finish()
     assert report.wrong[caught_by] > 0
-
-
-@contextmanager
-def connected(listening: socket.socket, proxy: Proxy) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Open a connection and return its client and server sockets."""
-    with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as client, listening.accept()[0] as server:
-        server.settimeout(60)
-        yield client, server
-
-
-def test_the_proxy_blackholes_one_direction_only() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, proxied(listening.getsockname()[1]) as proxy:
-        for direction in ("down", "up"):
-            with connected(listening, proxy) as ends:
-                receiver, sender = ends if direction == "down" else ends[::-1]
-                proxy.turn(f"blackhole {direction}")
-                sender.sendall(b"lost")
-                receiver.sendall(b"seen")
-                assert sender.recv(9) == b"seen"
-                receiver.settimeout(0.5)
-                with pytest.raises(TimeoutError):
-                    receiver.recv(9)
-                receiver.settimeout(60)
-                proxy.turn("pass")
-                with pytest.raises(ConnectionResetError):
-                    receiver.recv(9)
-        with connected(listening, proxy) as (client, server):
-            client.sendall(b"through")
-            assert server.recv(9) == b"through"
-            proxy.turn("reset")
-            with pytest.raises(ConnectionResetError):
-                client.recv(9)

@@ -1,7 +1,5 @@
 """The example for agents, asked by the official SDK: what a text is, what is new in it, and why two are related."""
 
-import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -56,29 +54,3 @@ async def test_an_agent_finds_what_is_known_and_what_is_new(redis_url: str) -> N
         assert "validation error" in await told(client, "family", family="../../metrics", member="a")
     async with agent(f"127.0.0.1:{free_ports(1)[0]}") as client:
         assert "no answer from 127.0.0.1:" in await told(client, "check", text=TEXT)
-
-
-async def test_a_text_with_half_a_character_gets_an_answer_although_the_sdk_would_leave_it_without(
-    redis_url: str,
-) -> None:
-    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    requests = [("initialize", begin), ("notifications/initialized", None)]
-    texts = ("\ud83d", "\\\ude00", "\\ud83d", "\U0001f600 \ud83d\U0001f600")
-    calls = [{"name": "novel", "arguments": {"text": f"{OTHER} {text}"}} for text in texts]
-    async with served(redis_url) as api, asyncio.timeout(PATIENT_SECONDS):
-        environment = {"NEARSTREAM_API": api.address, "PATH": os.environ["PATH"], "SECONDS": str(PATIENT_SECONDS)}
-        pipe = asyncio.subprocess.PIPE
-        agent = await asyncio.create_subprocess_exec(
-            sys.executable, str(EXAMPLE), env=environment, stdin=pipe, stdout=pipe
-        )
-        assert agent.stdin is not None
-        assert agent.stdout is not None
-        for number, (method, given) in enumerate([*requests, *(("tools/call", call) for call in calls)]):
-            named = {} if method.startswith("notifications") else {"id": number, "params": given}
-            agent.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method, **named}).encode() + b"\n")
-            answer = json.loads(await agent.stdout.readline()) if named else {}
-            if method == "tools/call":
-                ((passage,), text) = answer["result"]["structuredContent"]["passages"], given["arguments"]["text"]
-                assert passage["text"] == text.encode("utf-16", "replace").decode("utf-16").replace("?", "\ufffd")
-        agent.stdin.close()
-        assert await agent.wait() == 0

@@ -1,6 +1,5 @@
 """A record that carries a W3C trace leaves spans at an OpenTelemetry collector, one for each step."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -10,7 +9,6 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from nearstream.workers.monitoring.traces import no_trace, tracing
 from tests.support.answering import answering
 from tests.support.deployment import TEXTS, deployed, until
 
@@ -63,14 +61,3 @@ async def test_a_document_is_traced_from_its_signature_to_its_verdict(
 
 def of_the_trace(spans: list[Span]) -> list[Span]:
     return [span for span in spans if span.trace_id.hex() == TRACE]
-
-
-def test_without_a_collector_or_the_extra_nothing_is_sent(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    assert tracing({}, "1") is no_trace
-    assert not caplog.messages
-    assert tracing({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, "1") is no_trace
-    (told,) = caplog.messages
-    assert told.endswith("needs the extra `otel`: pip install 'nearstream[otel]'")

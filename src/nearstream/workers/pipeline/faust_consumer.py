@@ -41,8 +41,6 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 | `Producer._settings_extra` | override: idempotent sending |
 | `Producer._ensure_producer` | call: it returns aiokafka's producer, which takes whole batches |
 | `Transport.Consumer`, `.Producer` | set: the classes below |
-
-`tests/unit/workers/pipeline/test_private_names.py` checks that each of them exists in the installed release.
 """
 
 import asyncio

@@ -1,1 +1,0 @@
-"""Methods of the sources, as independent oracles for tests and benchmarks."""
