@@ -82,7 +82,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
-    from nearstream.workers.files.source import are_files, count_lines, read
+    from nearstream.workers.files.source import are_files, bytes_of, read
     from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
@@ -94,8 +94,8 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
         if options.reference and not await _read_references(deployment, job, options.reference):
             return Exit.UNREADABLE
         texts = EarlierTexts(deployment.scheme)
-        progress = Progress("scanned", count_lines(options.paths), options.quiet)
-        items = read(options.paths, deployment.key, passed_over, settings.mail_content)
+        progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
+        items = progress.reach(read(options.paths, deployment.key, passed_over, settings.mail_content))
         batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
         async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
             report(outcome.source, outcome.degraded, incomplete)

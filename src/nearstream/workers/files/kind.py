@@ -9,6 +9,7 @@ import msgspec
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
 from nearstream.workers.crawl import warc
+from nearstream.workers.files import wacz
 from nearstream.workers.files.content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.files.mail import MBOX_START, is_in_maildir
 
@@ -28,7 +29,7 @@ _UNREADABLE_MAX_RATIO = 0.1
 
 # How documents are found in a file. `html` is one web page, `mail` one message, `warc` what a crawler has stored, and
 # `json_objects` are usually one, over several lines.
-Kind = Literal["text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc"]
+Kind = Literal["text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc", "wacz"]
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -42,8 +43,8 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     """
     suffix = _suffix(name)
     _refuse_unread(suffix, head)
-    if suffix == ".warc" or _WARC_START.match(head):
-        return _crawl()
+    if suffix in (".warc", ".wacz") or _WARC_START.match(head):
+        return _crawl(suffix, head, is_pipe=is_pipe)
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix)
     if mail := _kind_of_mail(name, suffix, head):
@@ -100,14 +101,16 @@ def _suffix(name: str) -> str:
 def _refuse_unread(suffix: str, head: bytes) -> None:
     if suffix == ".arc" or head.startswith(_ARC_START):
         raise UnreadableFileError("ARC is not read: make WARC of it with `warcio recompress FILE.arc.gz FILE.warc.gz`")
-    if reason := binary_format(head):
+    if suffix != ".wacz" and (reason := binary_format(head)):
         raise UnreadableFileError(reason)
 
 
-def _crawl() -> Kind:
+def _crawl(suffix: str, head: bytes, *, is_pipe: bool) -> Kind:
     if not warc.is_available():
         raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
-    return "warc"
+    if suffix == ".wacz" and (is_pipe or not head.startswith(wacz.START)):
+        raise UnreadableFileError("expected a zip file, as the name says, that is no pipe")
+    return "wacz" if suffix == ".wacz" else "warc"
 
 
 def _page(suffix: str) -> Kind:

@@ -22,9 +22,7 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.warc import Broken, Redirect, Redirects, WarcPage, read_warc
 from nearstream.workers.files.content import (
     DOCUMENT_MAX_BYTES,
-    START_BYTES,
     UnreadableFileError,
-    packing_of,
     read_pieces,
     split_lines,
     split_values,
@@ -39,6 +37,7 @@ from nearstream.workers.files.mail import (
     split_mbox,
     whole_message,
 )
+from nearstream.workers.files.wacz import warc_files
 from nearstream.workers.mail.message import WHOLE
 
 STDIN = "-"
@@ -51,6 +50,7 @@ class Item(NamedTuple):
     source: str  # file and line that it was read from, for messages
     record: ConsumerRecord  # the record
     degraded: tuple[str, ...] = ()  # what was incomplete about reading a mail
+    place: int = 0  # how many bytes of all paths were read up to its end, as they are stored
 
 
 class Refused(NamedTuple):
@@ -80,7 +80,7 @@ def read(
         mail_content: `whole` or `thread`, as `read_message` takes it.
     """
     passed_over = Counter() if passed_over is None else passed_over
-    offsets, read_ms = count(), 0
+    offsets, read_ms, before = count(), 0, 0
     with closing(HtmlProcesses()) as html:
         mail = partial(read_mail, key=key or HashKey.public(), html=html, content=mail_content)
         for path in _files(paths):
@@ -91,13 +91,14 @@ def read(
                     if isinstance(found, Item):
                         read_ms = max(read_ms + 1, found.record.timestamp_ms)
                         record = found.record._replace(offset=next(offsets), timestamp_ms=read_ms)
-                        yield found._replace(record=record)
+                        yield found._replace(record=record, place=before + found.place)
                     else:
                         yield found
             except (UnreadableFileError, OSError) as error:
                 reason = (isinstance(error, OSError) and error.strerror) or str(error)
-                before = f" (found before that: {number} document{'s' * (number > 1)})"
-                yield Refused(_name(path), reason + before * bool(number))
+                after = f" (found before that: {number} document{'s' * (number > 1)})"
+                yield Refused(_name(path), reason + after * bool(number))
+            before += _size(path)
 
 
 def _item(
@@ -107,19 +108,10 @@ def _item(
     return Item(source, ConsumerRecord(INPUT, 0, 0, time.time_ns() // 1_000_000, key, value, headers), degraded)
 
 
-def count_lines(paths: Iterable[str]) -> int:
-    """Count the documents in the paths, for a progress line.
-
-    Returns:
-        0 if the number is not known: one of the paths is a pipe, or holds documents in an array or compressed lines.
-    """
-    total = 0
-    for path in _files(paths):
-        number = _count(path)
-        if number is None:
-            return 0
-        total += number
-    return total
+def bytes_of(paths: Iterable[str]) -> int:
+    """Return how many bytes files have, 0 if one is a pipe or missing."""
+    paths = list(paths)
+    return sum(map(_size, _files(paths))) if are_files(paths) else 0
 
 
 def are_files(paths: Iterable[str]) -> bool:
@@ -127,20 +119,11 @@ def are_files(paths: Iterable[str]) -> bool:
     return all(path != STDIN and (os.path.isfile(path) or os.path.isdir(path)) for path in paths)
 
 
-def _count(path: str) -> int | None:
-    if path == STDIN or (os.path.exists(path) and not os.path.isfile(path)):
-        return None
+def _size(path: str) -> int:
     try:
-        with _open(path) as stream:
-            is_packed = bool(packing_of(stream.peek(START_BYTES)[:START_BYTES]))
-            kind, content = _recognised(path, stream)
-            if kind in ("text", "html", "mail"):
-                return 1
-            if kind == "mbox" and not is_packed:
-                return sum(1 for _ in split_mbox(content))
-            return None if is_packed or kind != "json_lines" else sum(1 for _ in split_lines(content))
-    except (UnreadableFileError, OSError):
-        return 1  # which is refused when it is read
+        return os.path.getsize(path) if path != STDIN else 0
+    except OSError:
+        return 0  # the file is refused when it is read
 
 
 def _files(paths: Iterable[str]) -> Iterator[str]:
@@ -162,27 +145,40 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator[Item | Refused]:
-    name = _name(path)
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
-        if kind == "text":
-            yield _text(path, content)
-        elif kind == "html":
-            yield _page(path, content)
-        elif kind == "mail":
-            value, headers, degraded = mail(whole_message(content), _time_of_change(path))
-            yield _item(name, value, headers, degraded=degraded)
-        elif kind == "warc":
-            yield from _warc(name, content, passed_over)
+        if kind == "warc":
+            found = _warc(_name(path), content, passed_over)
+        elif kind == "wacz":
+            found = _wacz(_name(path), stream, passed_over)
         elif kind == "mbox":
-            yield from _mbox(path, content, mail)
-        elif kind == "json_lines":
-            yield from (_item(f"{name}:{line}", value, []) for line, value in split_lines(content))
+            found = _mbox(path, content, mail)
+        elif kind in ("text", "html", "mail"):
+            found = iter([_file(path, kind, content, mail)])
         else:
-            for number, (line, value) in enumerate(split_values(content), 1):
-                is_whole = kind == "json_objects" and number == 1
-                source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
-                yield _item(source, value, [], os.fsencode(path) if is_whole else None)
+            found = _values(path, kind, content)
+        for each in found:
+            yield each._replace(place=stream.tell()) if isinstance(each, Item) and stream.seekable() else each
+
+
+def _file(path: str, kind: Kind, content: Iterator[bytes], mail: ReadMail) -> Item:
+    """Return the one document of a file."""
+    if kind != "mail":
+        return _text(path, content) if kind == "text" else _page(path, content)
+    value, headers, degraded = mail(whole_message(content), _time_of_change(path))
+    return _item(_name(path), value, headers, degraded=degraded)
+
+
+def _values(path: str, kind: Kind, content: Iterator[bytes]) -> Iterator[Item]:
+    """Yield the documents of a file that holds JSON."""
+    name = _name(path)
+    if kind == "json_lines":
+        yield from (_item(f"{name}:{line}", value, []) for line, value in split_lines(content))
+        return
+    for number, (line, value) in enumerate(split_values(content), 1):
+        is_whole = kind == "json_objects" and number == 1
+        source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
+        yield _item(source, value, [], os.fsencode(path) if is_whole else None)
 
 
 def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[Item | Refused]:
@@ -206,6 +202,14 @@ def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Ite
             offset, value, headers = found
             source = f"{name} (record at byte {offset})"
             yield _item(source, value, headers)
+
+
+def _wacz(name: str, stream: BufferedReader, passed_over: Counter[str]) -> Iterator[Item | Refused]:
+    for file, content in warc_files(stream):
+        try:
+            yield from _warc(f"{name}/{file}", content, passed_over)
+        except UnreadableFileError as error:  # the other files of it may be whole
+            yield Refused(f"{name}/{file}", str(error))
 
 
 # The byte of the unpacked file at which the record of a page begins, the page, and the fields of its document.

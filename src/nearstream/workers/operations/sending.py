@@ -14,7 +14,7 @@ from nearstream.schemas.labels.label import Label
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
-from nearstream.workers.files.source import Refused, count_lines, read
+from nearstream.workers.files.source import Item, Refused, bytes_of, read
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.operations.inspection import DocumentStatus
@@ -51,8 +51,9 @@ class Produced:
 async def produce_files(deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool) -> Produced:
     """Send every readable document of the paths, and report the others on stderr."""
     topic, produced = deployment.topic(DOCUMENTS), Produced()
-    progress = Progress("sent", count_lines(paths), quiet)
-    records = _readable(topic, deployment, paths, produced)
+    progress = Progress("sent", bytes_of(paths), quiet, place=0)
+    items = read(paths, deployment.key, produced.passed_over, deployment.settings.mail_content)
+    records = _readable(topic, deployment, progress.reach(items), produced)
     produced.sent = await _send(deployment, topic, records, wait_seconds, progress)
     return produced
 
@@ -99,9 +100,10 @@ async def _send(
     return progress.done
 
 
-def _readable(topic: str, deployment: Deployment, paths: Sequence[str], produced: Produced) -> Iterator[ProducerRecord]:
-    """Yield the readable documents of the paths, and report what is not."""
-    items = read(paths, deployment.key, produced.passed_over, deployment.settings.mail_content)
+def _readable(
+    topic: str, deployment: Deployment, items: Iterable[Item | Refused], produced: Produced
+) -> Iterator[ProducerRecord]:
+    """Yield the readable documents of files, and report what is not."""
     for item in reported(items, produced.incomplete):
         if isinstance(item, Refused):
             produced.refuse(item.source, item.reason)

@@ -5,13 +5,14 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import msgspec
 
+ItemT = TypeVar("ItemT")
 ID_CHARACTERS = 128
 PATH_CHARACTERS = 4200  # a path of Linux with a line number
 _TERMINAL_SECONDS = 0.2
@@ -117,10 +118,11 @@ class Progress:
     """
 
     what: str  # what is done, in the past tense
-    total: int = 0  # Number of items. 0: not known.
+    total: int = 0  # Number of items, or of bytes of which `reach` tells. 0: not known.
     quiet: bool = False  # write nothing
     stream: TextIO = field(default_factory=lambda: sys.stderr)  # where the line is written
     done: int = 0  # number of items done so far
+    place: int | None = None  # How many bytes were read. None: the total counts items.
     _began: float = field(default_factory=time.monotonic)
     _written: float = field(default_factory=time.monotonic)
 
@@ -133,6 +135,12 @@ class Progress:
             self._written = now
             self._write("\r" if self.stream.isatty() else "", "" if self.stream.isatty() else "\n")
 
+    def reach(self, items: Iterable[ItemT]) -> Iterator[ItemT]:
+        """Yield items, and note how many bytes were read up to each."""
+        for item in items:
+            self.place = getattr(item, "place", 0) or self.place
+            yield item
+
     def end(self) -> None:
         """Write the last count, and end the line."""
         if not self.quiet:
@@ -142,11 +150,12 @@ class Progress:
         seconds = max(time.monotonic() - self._began, 1e-9)
         rate = self.done / seconds
         text = f"{self.what}: {self.done}"
+        at = self.done if self.place is None else self.place
         if self.total:
-            left = (self.total - self.done) / rate if rate else 0
-            ratio = min(self.done / self.total, 1.0)
+            ratio = min(at / self.total, 1.0)
             bar = "#" * round(_BAR_CHARACTERS * ratio)
-            text = f"{self.what} [{bar:.<{_BAR_CHARACTERS}}] {self.done} of {self.total} ({100 * ratio:.0f} %)"
-            text += f", {left:.0f} s left"
+            text = f"{self.what} [{bar:.<{_BAR_CHARACTERS}}] {self.done}"
+            text += f" of {self.total}" if self.place is None else f", {in_bytes(at)} of {in_bytes(self.total)}"
+            text += f" ({100 * ratio:.0f} %), {seconds / ratio - seconds if ratio else 0:.0f} s left"
         self.stream.write(f"{before}{text}, {rate:.0f}/s{after}")
         self.stream.flush()

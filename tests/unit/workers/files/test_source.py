@@ -16,6 +16,7 @@ from itertools import accumulate, product
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import pytest
 
@@ -24,7 +25,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import INFLATED_MAX_BYTES, ParsedDocument, parse_record
 from nearstream.workers.crawl import warc
 from nearstream.workers.files.content import zstd
-from nearstream.workers.files.source import STDIN, Item, Refused, count_lines, read
+from nearstream.workers.files.source import STDIN, Item, Refused, bytes_of, read
 from tests.support.warc import Crawl
 
 ROWS = [b'{"id":"a","text":"one"}', b'{"id":"b","text":"two"}', b'{"id":"c","text":"three"}']
@@ -153,9 +154,8 @@ def test_a_folder_is_read_in_order_of_name_without_hidden_files(folder: Path) ->
     assert [header(record.headers, "content-type") for record in found] == [*[b"text/plain"] * 3, None, None]
     places = [(record.topic, record.partition, record.offset, record.key) for record in found]
     assert places == [("input", 0, offset, None) for offset in range(5)]  # across all paths
-    assert count_lines([str(folder)]) == 4
-    assert count_lines([str(folder / "a.txt"), str(folder / "inner" / "c.jsonl")]) == 3
-    assert count_lines([str(folder), STDIN]) == 0
+    assert bytes_of([str(folder)]) == sum((folder / name.partition(":")[0]).stat().st_size for name in names[:3])
+    assert bytes_of([str(folder), STDIN]) == 0
 
 
 def test_standard_input_is_recognised_like_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,6 @@ def test_a_path_that_cannot_be_read_is_named_and_the_others_are_read(folder: Pat
         Refused(str(folder / "gone"), "No such file or directory"),
         Refused(str(folder / "loop"), "Too many levels of symbolic links"),
     ]
-    assert count_lines([str(folder)]) == 6
     items = read([str(folder / "a.txt"), str(folder / "inner")])
     assert next(items).source == str(folder / "a.txt")
     (folder / "inner" / "c.jsonl").unlink()
@@ -418,7 +417,6 @@ def test_a_page_is_sent_as_it_is_with_its_path_as_id(tmp_path: Path, monkeypatch
         path = file(tmp_path, name, gz(content) if name.endswith(".gz") else content)
         document = only(path).document
         assert (document.id, document.raw, document.content_type) == (str(path), content, "text/html")
-        assert count_lines([str(path)]) == 1
     with file(tmp_path, "given", b"<!doctype html><p>text").open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
         document = only(STDIN).document
@@ -441,7 +439,7 @@ def test_the_pages_of_a_warc_file_are_read_and_the_rest_is_counted(tmp_path: Pat
         assert document.observed_at == datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
         assert "(record at byte " in item.source
         assert passed_over == {"no_response": 1, "revisit": 1}
-        assert count_lines([str(tmp_path / name)]) == 0
+        assert 0 < item.place <= bytes_of([str(tmp_path / name)])
 
 
 def test_a_broken_record_of_a_warc_file_is_refused_with_its_place(tmp_path: Path) -> None:
@@ -525,17 +523,56 @@ def test_hostile_beginnings_are_recognised_in_time(tmp_path: Path) -> None:
         assert time.process_time() - began < 1
 
 
-# ---- counting
+# ---- progress
 
 
-def test_what_cannot_be_counted_cheaply_is_not_counted(tmp_path: Path) -> None:
+def test_what_is_read_is_placed_among_the_bytes_of_all_files(tmp_path: Path) -> None:
+    paths = [str(file(tmp_path, "a.txt", b"text")), str(file(tmp_path, "b.jsonl.gz", gz(LINES)))]
+    text, *_, last = read(paths)
+    assert isinstance(text, Item)
+    assert isinstance(last, Item)
+    assert (text.place, last.place) == (4, bytes_of(paths))
     os.mkfifo(tmp_path / "pipe")
-    text = file(tmp_path, "a.txt", b"text")
-    for path in (file(tmp_path, "a.jsonl.gz", gz(LINES)), file(tmp_path, "a.json", ARRAY), tmp_path / "pipe"):
-        assert count_lines([str(path)]) == count_lines([str(text), str(path)]) == 0
-    refused = [tmp_path / "missing", file(tmp_path, "a.html", b""), file(tmp_path, "a.txt.gz", gz(b"text"))]
-    assert count_lines(map(str, refused)) == 3
-    assert count_lines([str(file(tmp_path, "b.jsonl", LINES.decode().encode("utf-16")))]) == 3
+    assert bytes_of([*paths, str(tmp_path / "pipe")]) == bytes_of([*paths, str(tmp_path / "missing")]) == 0
+
+
+# ---- archives of web pages
+
+
+def archive(path: Path, *files: tuple[str, bytes], packing: int = ZIP_STORED) -> Path:
+    with ZipFile(path, "w", packing) as made:
+        for name, content in files:
+            made.writestr(name, content)
+    return path
+
+
+def test_the_warc_files_of_a_wacz_are_read_each_as_far_as_it_can_be(tmp_path: Path) -> None:
+    crawl = Crawl(packed=True)
+    crawl.response("https://a.example/", b"<p>one")
+    whole = crawl.content()
+    files = ("indexes/index.cdx.gz", b"no WARC"), ("archive/a.warc.gz", whole[:-9]), ("archive/b.warc.gz", whole)
+    for packing in (ZIP_STORED, ZIP_DEFLATED):
+        path = archive(tmp_path / "crawl.wacz", *files, packing=packing)
+        *broken, item = read([str(path)])
+        assert received(item).document.url == "https://a.example/"
+        assert broken
+        assert all(refused.source.startswith(f"{path}/archive/a.warc.gz") for refused in broken)
+        assert item.source.startswith(f"{path}/archive/b.warc.gz (record at byte ")
+
+
+def test_a_wacz_that_is_damaged_or_expands_too_much_is_refused(tmp_path: Path) -> None:
+    bomb = b"WARC/1.0\r\n" + bytes(INFLATED_MAX_BYTES + 1)
+    many = [(f"archive/{number:0250}", b"") for number in range(4_000)]
+    (refused,) = read([str(archive(tmp_path / "d.wacz", ("archive/a.warc", bomb), packing=ZIP_DEFLATED))])
+    assert isinstance(refused, Refused)
+    assert "expands to more than" in refused.reason
+    for path, reason in (
+        (file(tmp_path, "a.wacz", b"text"), "expected a zip file"),
+        (file(tmp_path, "b.wacz", b"PK\x03\x04 text"), "damaged or cut off"),
+        (archive(tmp_path / "c.wacz", ("archive/a.txt", b"text")), "holds no WARC file"),
+        (archive(tmp_path / "e.wacz", *many), "its list of files has more than"),
+    ):
+        assert reason in refusal(path)
 
 
 def test_a_text_whose_path_is_no_id_is_refused_with_what_to_do(tmp_path: Path) -> None:

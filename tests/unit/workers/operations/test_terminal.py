@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.workers.files.source import Item
 from nearstream.workers.operations.terminal import (
     ID_CHARACTERS,
     Progress,
@@ -87,6 +89,11 @@ def test_progress_ends_with_its_count() -> None:
     progress.end()
     assert stream.getvalue().startswith("signing [###############.....] 3 of 4 (75 %), ")
     assert stream.getvalue().endswith("/s\n")
+    progress = Progress("signing", 4096, stream=stream, place=0)
+    for _ in progress.reach([Item("a", ConsumerRecord("in", 0, 0, 0, None, b"", []), place=1024)]):
+        progress.step()
+    progress.end()
+    assert "signing [#####...............] 1, 1.0 KiB of 4.0 KiB (25 %), " in stream.getvalue()
     for total, quiet, start in (
         (0, False, "\rsigning: 5, "),
         (10, False, "\rsigning [##########..........] 5 of 10"),
