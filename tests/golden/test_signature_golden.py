@@ -29,8 +29,8 @@ TEXTS = {
 FROZEN = {
     "noise-1-u14-k0d3e89c8-84cc1586": "ebd6189c c605ff03 0ea0cce5 f07424b1 5b14c3e4 3e31c7ab 37072364 be63b0a9",
     "compact-1-u14-k0d3e89c8-73526d79": "cc96b687 d385f27e 09ce85f6 53cf64c2 e6a085db d135ad8d 8f8da68c d9bbaa01",
-    "fine-1-u14-k0d3e89c8-0e5dc9ce": "f2600db4 9cd91c9a af2f0265 f07424b1 5b14c3e4 0b82f065 0a7d25cc 149c8bdb",
-    "mail-1-u14-k0d3e89c8-7bde6939": "291fb338 8d1bc379 ba091d32 cd36aea8 6142a07b d55d8552 3af8d94f 478fa93a",
+    "fine-1-u14-k0d3e89c8-2b64f2ab": "f2600db4 9cd91c9a af2f0265 f07424b1 5b14c3e4 0b82f065 0a7d25cc aa784315",
+    "mail-1-u14-k0d3e89c8-05edd4e0": "291fb338 8d1bc379 ba091d32 cd36aea8 6142a07b d55d8552 3af8d94f 38580b68",
 }
 
 

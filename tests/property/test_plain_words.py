@@ -16,7 +16,7 @@ from nearstream.streams.fingerprints.rewriting import rewritten
 from tests.reference.signing import signers
 from tests.support.made_up import sign
 
-RULES = TextRules(spelling="plain/2")
+RULES = TextRules(spelling="plain/3")
 TURKISH_CAPITALS = {"i": "\u0130", "\u0131": "I"}
 ARABIC = "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإآؤئ"
 POINTS = "\u05b0\u05b4\u05b8\u05bc\u05c1"
@@ -126,7 +126,7 @@ def test_both_writings_of_a_language_are_exact_duplicates(name: str) -> None:
 
 
 @pytest.mark.parametrize(("letters", "same"), [
-    ("abcçdefgğhiıjklmnoöprsştuüvyz", "iı"), ("αβγδεζηθικλμνξοπρστυφχψω", ""), ("абвгґдеєжзиіїйклмн", ""),
+    ("abcdefghijklmnopqrstuvwxyzßþŋ", ""), ("αβγδεζηθικλμνξοπρστυφχψω", ""), ("абвгґдеєжзиіїйклмн", ""),
     ("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", ""), ("אבגדהוזחטיכךלמםנן", ""), ("กขคงจฉช", ""), ("漢字仮名交文", ""),
 ])  # fmt: skip
 def test_other_letters_are_other_texts(letters: str, same: str) -> None:

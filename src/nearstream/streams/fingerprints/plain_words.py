@@ -25,8 +25,25 @@ _SEVERAL = _CODE_POINTS + 1  # and from here on letters that become several, by 
 # Signs of wide print, blanks and others of which NFKC makes another one. NFKC takes long where it has to change a text.
 _PRINT_RANGES: Final = ((0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F), (0xFF01, 0xFFEE))
 # Latin characters with accents, and signs of print. Most of them have one plain form in any context.
-_FIXED_RANGES: Final = ((0xA0, 0x17F), (0x218, 0x21B), (0x2010, 0x2044), (0x20A0, 0x20C0))
+_FIXED_RANGES: Final = (
+    (0xA0, 0x17F),
+    (0x1A0, 0x1B0),
+    (0x218, 0x21B),
+    (0x1EA0, 0x1EF9),
+    (0x2010, 0x2044),
+    (0x20A0, 0x20C0),
+)
 _DOT = "i\u0307"  # what the lower case of the Turkish capital is in two code points
+# Latin with accents and strokes, small capitals and characters in boxes, by their names in Unicode, which no
+# version changes. NFKC reads all other styles.
+_LATIN_RANGES: Final = (
+    *((0xC0, 0x29F), (0x1D00, 0x1D7F), (0x1E00, 0x1EFF), (0x2C60, 0x2C7F), (0xA720, 0xA7FF), (0xAB30, 0xAB6F)),
+    *((0x1F150, 0x1F189), (0x1F1E6, 0x1F1FF)),
+)
+_LATIN_NAME = re.compile(
+    r"(?:NEGATIVE (?:CIRCLED|SQUARED) )?(?:LATIN|REGIONAL INDICATOR SYMBOL) (?:SMALL |CAPITAL )?LETTER "
+    r"(?:SMALL CAPITAL |SCRIPT )?([A-Z]|AE|OE)(?: WITH .+)?"
+)
 # What a code point is, one bit each.
 _MARK, _EAST_ASIAN, _BLANK = 1, 2, 4
 # Han, Hiragana, Katakana and Bopomofo, which put no blanks between words. Blanks beside them are layout.
@@ -35,20 +52,21 @@ _EAST_ASIAN_RANGES: Final = (
     *((0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
 )
 _RANGES: Final = {
-    _MARK: ((0x300, 0x344),),  # Greek letters lose these where NFKC has not composed them
+    _MARK: ((0x300, 0x36F),),  # Greek and Latin lose these where NFKC has not composed them
     _EAST_ASIAN: _EAST_ASIAN_RANGES,
     _BLANK: ((0x09, 0x0D), (0x20, 0x20)),  # NFKC makes these of nearly all others
 }
-_GREEK_MARKS = re.compile("(?<=[\u0370-\u03ff])[\u0300-\u0344]+")
+_COMBINING = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("(?<=[a-zA-Z\u0370-\u03ff])[\u0300-\u036f]+")
 
 
 def plain_words(text: str, rules: TextRules) -> str:
     """Return a text as its language writes it in plain letters.
 
     1. `plain_letters` of the NFKC of the text.
-    2. Letters become others by the table: full case folding, i without regard to its dot, Greek without accents, one
-       yeh, kaf and heh in Arabic, one apostrophe, comma below for cedilla, one set of digits, Hebrew without points.
-       Zero width spaces are left out.
+    2. Each character becomes another one by the table: full case folding, i without its dot, Greek and
+       Latin without accents and strokes, Latin in all styles, one yeh, kaf and heh in Arabic, one apostrophe, one set
+       of digits, Hebrew without points. Zero width spaces are left out.
     3. Blanks between two letters of which one is East Asian are left out.
 
     Args:
@@ -79,7 +97,34 @@ def plain_words_slowly(text: str, rules: TextRules) -> str:
     seen = int(np.bitwise_or.reduce(kinds, initial=0))
     if seen & _EAST_ASIAN and seen & _BLANK:
         plain = _without_blanks(codes, kinds)
-    return _GREEK_MARKS.sub("", plain) if seen & _MARK else plain
+    return _ACCENTS.sub("", plain) if seen & _MARK else plain
+
+
+def accents(text: str) -> str:
+    """Return the accented characters of Latin in lower case, in order, and single accents.
+
+    `plain_words` leaves the accents out, so that a text is found in either spelling, which is not equal for that.
+    """
+    if text.isascii():
+        return ""
+    beyond = beyond_ascii(text)
+    if _COMBINING.search(beyond):
+        beyond = beyond_ascii(unicodedata.normalize("NFC", text))
+    return beyond.translate(_ACCENTED)
+
+
+class _Accented(dict[int, str]):
+    """By code point the accented character, or nothing."""
+
+    def __missing__(self, code: int) -> str:
+        letter = unicodedata.normalize("NFKC", chr(code)).lower()
+        letter = _listed().get(ord(letter), letter) if len(letter) == 1 else ""
+        is_accented = not letter.isascii() and (_COMBINING.match(letter) or ord(letter[0]) in _latin())
+        self[code] = letter if is_accented else ""
+        return self[code]
+
+
+_ACCENTED: Final = _Accented()
 
 
 def _composed(text: str, rules: TextRules) -> str:
@@ -171,11 +216,28 @@ def fixed_forms() -> dict[str, str]:
 
 @cache
 def _rows() -> dict[int, str]:
+    """Return what each character becomes in plain words."""
+    return {**_listed(), **_latin()}
+
+
+@cache
+def _listed() -> dict[int, str]:
     rows: dict[int, str] = {}
     for packed in LETTERS.values():
         for row in packed.split():
             letter, plain = row.split(":")
             rows[int(letter, 16)] = "".join(chr(int(each, 16)) for each in plain.split("+") if each)
+    return rows
+
+
+@cache
+def _latin() -> dict[int, str]:
+    """Return Latin of all styles without its accents."""
+    rows: dict[int, str] = {}
+    for code in (code for first, last in _LATIN_RANGES for code in range(first, last + 1)):
+        name = _LATIN_NAME.fullmatch(unicodedata.name(chr(code), ""))
+        if name and not fold_table()[code] & REPLACED:
+            rows[code] = name[1].lower()
     return rows
 
 

@@ -1,6 +1,7 @@
 """What happens to a text before its normal form is made: plain spelling, masks of mail, notices."""
 
 import re
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
@@ -8,6 +9,7 @@ from nearstream.streams.fingerprints.normalize import nfkc, normalize, without_u
 from nearstream.streams.fingerprints.notices import Split, split_notices
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.plain_words import plain_words
+from nearstream.streams.fingerprints.spelling import as_meant, joined, writes_umlauts
 
 _NAME = r"[\w'.-]{1,40}"
 # One pass of one pattern, whose quantifiers all have a bound. Nothing begins within a word, which is found out first.
@@ -32,6 +34,7 @@ _PIECE_END = re.compile(r"[ \n]|\Z")
 _SEARCHED_CHARACTERS = 32 * 1024  # while all other threads wait
 _MATCH_MAX_CHARACTERS = 4096  # more than any match of the pattern has, with what it looks at behind it
 WITHOUT_NOTICES: Final = "mail/2"
+UMLAUTS: Final = "plain/3 umlauts"  # the spelling of a text in a language with umlauts
 _WORD_LETTERS = 12  # fewer than a window has bytes, so that this word makes no two mails alike
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # digits are masked
 
@@ -122,9 +125,15 @@ def _masked(found: re.Match[str]) -> str:
 def rewritten(text: str, rules: TextRules) -> str:
     """Return a text in its plain spelling, masked and without notices, as the rules say."""
     own, common = own_text(text, rules)
+    rules = rules_for(own, rules)
     word = _word_for(common, rules)
     plain = plain_text(own, rules)
     return f"{plain}\n{word}" if word else plain
+
+
+def rules_for(text: str, rules: TextRules) -> TextRules:
+    """Return the rules for all parts of a text, whose language is that of the whole."""
+    return replace(rules, spelling=UMLAUTS) if rules.spelling and writes_umlauts(text) else rules
 
 
 def own_text(text: str, rules: TextRules) -> Split:
@@ -136,7 +145,8 @@ def plain_text(text: str, rules: TextRules) -> str:
     """Return a text or a part of it in its plain spelling, masked."""
     if rules.spelling:
         # Python has another lower case of this letter at the end of a word.
-        text = plain_words(text, rules).replace("\u03a3", "\u03c3")
+        plain = plain_words(as_meant(text), rules).replace("\u03a3", "\u03c3")
+        text = joined(plain, has_umlauts=rules.spelling == UMLAUTS)
     return mask_personal(text, rules) if rules.masks else text
 
 

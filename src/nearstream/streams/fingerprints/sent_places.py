@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.rewriting import own_text, plain_text
+from nearstream.streams.fingerprints.rewriting import own_text, plain_text, rules_for
 from nearstream.streams.fingerprints.unicode_tables import SPACELESS, fold_table
 
 _BLOCK_LEAST, _BLOCKS_MAX = 1024, 256  # characters, and how many blocks a text has
@@ -29,7 +29,7 @@ def sent_places(text: str, places: Iterable[tuple[int, int]], rules: TextRules) 
         rules: The rules of the normal form.
     """
     own = own_text(text, rules).own
-    mapping, found = _mapping(own, rules), []
+    mapping, found = _mapping(own, rules_for(own, rules)), []
     lines = _lines(text, own)
     for first, last in places:
         start, end = mapping.start_of(first), mapping.end_of(last)

@@ -179,14 +179,14 @@ _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_s
 _FINE_LD = LdRules(rates=(1, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "fine": {
-        "text": TextRules(spelling="plain/2", signs="signs/1"),
+        "text": TextRules(spelling="plain/3", signs="signs/1"),
         "ld": _FINE_LD,
         "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
         "sampled": SampledRules(),
         "bands": BandRules(bands=4),
     },
     "mail": {
-        "text": TextRules(spelling="plain/2", signs="signs/1", masks="mail/2"),
+        "text": TextRules(spelling="plain/3", signs="signs/1", masks="mail/2"),
         "sketch": SketchRules(shingle_words=3),
         "anchors": AnchorRules(dense_below=400),
     },

@@ -15,6 +15,7 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
+from nearstream.streams.fingerprints.plain_words import accents
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import Signed, native
@@ -111,11 +112,13 @@ class Signer:
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
 
-        Signs, and text that no normal form holds, change the first half of its digest, so that the second half still
+        Signs, accents and text that no normal form holds change the first half of its digest. The second half still
         tells whether the letters are equal. The raw digest of a rewritten text is that of the text as it came.
         """
         digest, raw_digest, content = signed
-        found = signs(plain) + unread(text) if self._scheme.text.signs else b""
+        found = (
+            signs(plain) + unread(text) + accents(text).encode("utf-8", "replace") if self._scheme.text.signs else b""
+        )
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:

@@ -1,0 +1,120 @@
+"""Other spellings of a text have its form, and other words do not."""
+
+import unicodedata
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from nearstream.streams.fingerprints.normalize import normalize
+from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.rewriting import rewritten
+from nearstream.streams.fingerprints.sent_places import sent_places
+
+RULES = TextRules(spelling="plain/3")
+GERMAN = (
+    "Für Gäste der großen Höhle müssen wir neue Öfen aufstellen und den Eingang größer machen."
+    " Die Behörde prüft das Geländer, und aus der Quelle fließt Wasser."
+)
+DANISH = "På øen går både køer og får, og når vejret er dårligt, søger dyrene ly bag væggen."
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
+VIETNAMESE = "Chúng tôi đã đến thăm một ngôi làng nhỏ"
+RUSSIAN = "Река вышла из берегов"
+ENGLISH = "the office will close its north gate on Tuesday"
+_TWO = str.maketrans(
+    {
+        "ä": "ae",
+        "ö": "oe",
+        "ü": "ue",
+        "ß": "ss",
+        "Ö": "Oe",
+        "å": "aa",
+        "ø": "oe",
+        "æ": "ae",
+    }
+)
+_BARE = str.maketrans("đĐøØ", "dDoO", "")
+
+
+def form(text: str) -> str:
+    return normalize(rewritten(text, RULES), RULES).data.decode()
+
+
+def two_letters(text: str) -> str:
+    return text.translate(_TWO).replace("På", "Paa")
+
+
+def without_marks(text: str) -> str:
+    bare = text.translate(_BARE).replace("ß", "ss").replace("æ", "ae")
+    return "".join(each for each in unicodedata.normalize("NFD", bare) if not unicodedata.combining(each))
+
+
+def misread(text: str) -> str:
+    return "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in text.encode())
+
+
+def styled(first: int) -> Callable[[str], str]:
+    return lambda text: "".join(chr(first + ord(each) - 65) if each.isalpha() else each for each in text.upper())
+
+
+def marked(mark: str) -> Callable[[str], str]:
+    return lambda text: "".join(each + mark for each in text)
+
+
+def set_apart(text: str) -> str:
+    return "   ".join(" ".join(word) for word in text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "spell"),
+    [
+        *((GERMAN, each) for each in (two_letters, without_marks, misread)),
+        *((DANISH, each) for each in (two_letters, without_marks)),
+        *((each, without_marks) for each in (CZECH, VIETNAMESE)),
+        (RUSSIAN, misread),
+        *((ENGLISH, styled(each)) for each in (0x1F150, 0x1F170, 0x1F1E6, 0x24B6, 0x1D400)),
+        *((ENGLISH, marked(each)) for each in ("\u0336", "\u0332", "\u0301", "\u0323")),
+        (ENGLISH, set_apart),
+    ],
+)
+def test_another_spelling_of_a_text_has_its_form(text: str, spell: Callable[[str], str]) -> None:
+    assert spell(text) != text
+    assert form(spell(text)) == form(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("sold 1,204,550 of 3'000'000", "sold 1204550 of 3000000"),
+        ("ᴛʜᴇ \u1d0f\ua730\ua730\u026a\u1d04\u1d07", "the office"),
+        ("&lt;p&gt;Tom &amp;amp; Ann said &amp;quot;no&amp;quot;.&lt;/p&gt;", 'Tom & Ann said "no".'),
+    ],
+)
+def test_escapes_groups_and_small_capitals_are_read(one: str, other: str) -> None:
+    assert form(one) == form(other)
+
+
+# Words of other meanings, each in a text of its language.
+DIFFERENT = """poet pot|does dos|blue blu|shoe sho|due du|aerial arial|3.141 3141|1.204 1204|12:30 1230|a b ab|AT&T ATT
+&c amp|caf\u00e9\u201d caf|Ét\u00e9\u2019 Et|Ukrïne Ukrine2|Рівне гвне|й ы|ї іи|\u304c \u304b"""
+
+
+@pytest.mark.parametrize("pair", DIFFERENT.replace("\n", "|").split("|"))
+def test_other_words_keep_another_form(pair: str) -> None:
+    *left, right = pair.split(" ")
+    assert form(f"{ENGLISH} {' '.join(left)} {ENGLISH}") != form(f"{ENGLISH} {right} {ENGLISH}")
+
+
+@pytest.mark.parametrize("pair", ["neue neu", "Quelle Quele", "bauen baun", "Feuer Feur"])
+def test_a_german_text_keeps_the_e_that_is_a_letter_of_its_own(pair: str) -> None:
+    one, other = pair.split()
+    assert form(f"{GERMAN} {one}") != form(f"{GERMAN} {other}")
+
+
+def test_places_in_a_text_with_umlauts_are_those_of_its_words() -> None:
+    words = [Random(number).choice(GERMAN.split()) for number in range(400)]
+    text = " ".join([*words[:200], "Zwischenruf", *words[200:], "und", "und"])
+    plain = form(two_letters(text))
+    at = plain.index("zwischenruf")
+    (start, end), *_ = sent_places(two_letters(text), [(at, at + len("zwischenruf"))], RULES)
+    assert two_letters(text)[start:end] == "Zwischenruf"
