@@ -128,7 +128,7 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a crawler need not fetch a page now. Every field is always there."""
 
     skip: bool  # The page need not be fetched now. False without a decision, and in doubt.
-    lineage: str  # What names the page: the canonical form of its URL.
+    lineage: str  # What names the page: the canonical form of its URL, or of the one that it redirects to.
     # `skip`: the content is known from another page. `keep`: it has not changed. `refresh`: it has changed, so fetch it
     # sooner. Null: there is no decision.
     action: Action | None = None
@@ -138,6 +138,8 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None  # A page with `skip` or `keep` need not be fetched before this time.
     canonical: str | None = None  # URL of the page that has the content, or its id if it has no URL.
     url: str | None = None  # Where the page was fetched last. Null: it is not known.
+    etag: str | None = None  # Its ETag at that fetch, for If-None-Match.
+    last_modified: str | None = None  # Its Last-Modified, for If-Modified-Since.
     degraded: bool = False  # Redis did not answer, or not in time, so `skip` is false.
     # Why the answer is degraded. `deadline`: it took 150 ms, or `NEARSTREAM_API_SECONDS`. `index_unavailable`: Redis
     # does not answer. `index_refused`: Redis refuses the user, who needs GET, MGET and ZRANGEBYSCORE.

@@ -11,7 +11,11 @@ PAGE_PARTS_MAX_BYTES = 4_608
 PAGE_DECLARED_HEADER = "nearstream-page-declared"
 PAGE_DECLARED_MAX_BYTES = 2_048
 PAGE_PAYLOAD_HEADER = "nearstream-page-payload"
+PAGE_ETAG_HEADER, PAGE_MODIFIED_HEADER = "nearstream-page-etag", "nearstream-page-modified"
 _PAYLOAD = re.compile(rb"[A-Z2-7]{32}(?: <urn:uuid:[0-9A-Fa-f-]{36}>)?")
+_ETAG, _MODIFIED = re.compile(rb"[\x21-\x7e]{1,128}"), re.compile(rb"[\x20-\x7e]{1,40}")
+# The last fields of `PageFacts`.
+_AS_SENT = (PAGE_PAYLOAD_HEADER, _PAYLOAD), (PAGE_ETAG_HEADER, _ETAG), (PAGE_MODIFIED_HEADER, _MODIFIED)
 _PARTS, _DECLARED = (PAGE_PARTS_HEADER, PAGE_PARTS_MAX_BYTES), (PAGE_DECLARED_HEADER, PAGE_DECLARED_MAX_BYTES)
 
 
@@ -69,12 +73,14 @@ class PageFacts(NamedTuple):
     # SHA-1 of what the server sent, in base32, and after a space the id of the WARC record that holds it, if there is
     # one. Empty: it is not known.
     payload: str = ""
+    etag: str = ""  # What the server sent as ETag. Empty: nothing.
+    modified: str = ""  # What it sent as Last-Modified. Empty: nothing.
 
 
 def page_facts(headers: Headers) -> PageFacts:
     """Return what the headers of a record say about a web page."""
     parts, declared = (_bounded(headers, *each) for each in (_PARTS, _DECLARED))
-    return PageFacts(parts, declared.decode("utf-8", "replace"), page_payload(headers))
+    return as_sent(PageFacts(parts, declared.decode("utf-8", "replace")), headers)
 
 
 def page_headers(page: PageFacts) -> Headers:
@@ -82,15 +88,22 @@ def page_headers(page: PageFacts) -> Headers:
     values = (
         (PAGE_PARTS_HEADER, page.parts),
         (PAGE_DECLARED_HEADER, page.declared.encode("utf-8", "surrogatepass")),
-        (PAGE_PAYLOAD_HEADER, page.payload.encode("ascii", "ignore")),
+        *((name, value.encode("ascii", "ignore")) for (name, _), value in zip(_AS_SENT, page[2:], strict=True)),
     )
     return [(name, value) for name, value in values if value]
 
 
-def page_payload(headers: Headers) -> str:
-    """Return what a header says of the payload of a page. Empty: it says nothing, or is not valid."""
-    value = header(headers, PAGE_PAYLOAD_HEADER) or b""
-    return value.decode("ascii") if _PAYLOAD.fullmatch(value) else ""
+def as_sent(page: PageFacts, headers: Headers) -> PageFacts:
+    """Return what was read of a page, with what its producer says of the response.
+
+    What is not valid is left out.
+    """
+    said = [_valid(header(headers, name) or b"", pattern) for name, pattern in _AS_SENT]
+    return PageFacts(*page[:2], *(new or old for new, old in zip(said, page[2:], strict=True)))
+
+
+def _valid(value: bytes, pattern: re.Pattern[bytes]) -> str:
+    return value.decode("ascii") if pattern.fullmatch(value) else ""
 
 
 def _bounded(headers: Headers, name: str, most: int) -> bytes:

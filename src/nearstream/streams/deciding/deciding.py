@@ -76,11 +76,12 @@ def decide_page(
 
 
 def _with_payload(state: PageState, fetch: Fetch) -> PageState:
-    """Return a state with the payload of this fetch.
+    """Return a state with what the server sent at this fetch.
 
     An equal payload has the time and the WARC record of the first fetch that a record holds, else of the first one.
     """
     former, payload = fetch.former, fetch.page.payload
+    state = with_fields(state, etag=fetch.page.etag, modified=fetch.page.modified)
     digest, _, record = payload.partition(" ")
     before, _, record_before = former.payload.partition(" ") if former else ("", "", "")
     if former is not None and digest and before == digest and (record_before or not record):

@@ -37,6 +37,8 @@ class PageState(msgspec.Struct, frozen=True, array_like=True):
     before: "PageState | None" = None  # the state before the text turned to one of another family
     payload: str = ""  # the digest of what the server sent, and the id of the first WARC record that holds it
     payload_at: datetime | None = None  # when that payload was first fetched
+    etag: str = ""  # what the server sent as ETag at the latest fetch
+    modified: str = ""  # and as Last-Modified
 
     @property
     def text(self) -> str:

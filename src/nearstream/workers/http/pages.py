@@ -199,12 +199,14 @@ def _skip_answer(lineage: str, state: PageState | None, why: SkipReason) -> Skip
     decision = state.decision
     return SkipAnswer(
         skip=may_skip(decision, time.time_ns() // 1_000_000),
-        lineage=lineage,
+        lineage=decision.lineage,
         action=decision.action,
         because=decision.because,
         until=decision.until,
         canonical=decision.canonical.url or decision.canonical.id,
         url=state.own.url if state.own else None,
+        etag=state.etag or None,
+        last_modified=state.modified or None,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.document import Document
-from nearstream.schemas.documents.record import ConsumerRecord, PageFacts
+from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, as_sent
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
@@ -21,7 +21,7 @@ from nearstream.streams.store.store import Store, local_store
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.sign import facts_with_payload, parse_document
+from nearstream.workers.pipeline.sign import parse_document
 
 BATCH, BATCH_BYTES = 64, 1 << 24  # most documents that are matched at a time, and after how many bytes no more are
 
@@ -114,7 +114,7 @@ class Embedded:
             return Outcome(item.source, refusal=str(error)), None
         if not signature.n_bytes:
             return Outcome(item.source, is_empty=True, degraded=signature.degraded), None
-        facts = facts_with_payload(page, item.record.headers)
+        facts = as_sent(page, item.record.headers)
         outcome = Outcome(item.source, degraded=signature.degraded, page=facts, text=unsigned.document.text or "")
         return outcome, Arrival(signature.document_key, signature)
 

@@ -9,10 +9,9 @@ from nearstream.schemas.documents.record import (
     INPUT,
     ConsumerRecord,
     Headers,
-    PageFacts,
     ProducerRecord,
+    as_sent,
     page_headers,
-    page_payload,
     traceparent,
 )
 from nearstream.schemas.documents.signature import Origin, Signature
@@ -99,17 +98,11 @@ class Signing:
         if not signature.n_bytes:
             log.debug("empty text: %s %d %d", record.topic, record.partition, record.offset)
             return None
-        passed_on = [*_passed_on(record), *page_headers(facts_with_payload(read[1], record.headers))]
+        passed_on = [*_passed_on(record), *page_headers(as_sent(read[1], record.headers))]
         return signature_record(self.topic, signature, passed_on, record.timestamp_ms)
 
     def _refused(self, record: ConsumerRecord, stage: Stage, error: InvalidMessageError) -> ProducerRecord:
         return self.dead_letters.write(DeadLetter(record, stage, error.reason, error.detail))
-
-
-def facts_with_payload(page: PageFacts, headers: Headers) -> PageFacts:
-    """Return what was read of a page, with the payload that its producer names, which may have had an encoding."""
-    payload = page_payload(headers)
-    return page._replace(payload=payload) if payload else page
 
 
 def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:

@@ -8,7 +8,11 @@ from scrapy.crawler import Crawler
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 from nearstream.workers.http.client import ask_seconds
 
-SECONDS_SETTING = "CRAWL_ASK_SECONDS"
+SECONDS_SETTING, COLLECTION_SETTING = "CRAWL_ASK_SECONDS", "CRAWL_COLLECTION"
+FETCH = "nearstream_fetch"  # in the meta of a request whose page is always fetched
+# In the meta of a request: the name of its page, empty if there is no decision. Missing: nothing answered.
+KNOWN_AS = "nearstream_known_as"
+CONDITIONAL = "nearstream_conditional"  # in the meta: the headers that we have added
 WAIT_SECONDS = 30.0  # for a broker, when a spider is opened
 
 

@@ -8,18 +8,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 from itemadapter import ItemAdapter
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import HtmlResponse, Response
 
-from nearstream.schemas.documents.document import CONTENT_TYPE_MAX_CHARACTERS, Document, without_user
-from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
+from nearstream.schemas.documents.document import (
+    CONTENT_TYPE_MAX_CHARACTERS,
+    DEFAULT_COLLECTION,
+    Document,
+    without_user,
+)
+from nearstream.schemas.documents.record import (
+    PAGE_ETAG_HEADER,
+    PAGE_MODIFIED_HEADER,
+    ConsumerRecord,
+    Headers,
+    ProducerRecord,
+)
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.topics.table import DOCUMENTS
@@ -34,8 +47,11 @@ from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.kept_sender import kept_sender
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.document_records import record_key
+from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.scrapy.environment import (
+    COLLECTION_SETTING,
+    FETCH,
+    KNOWN_AS,
     WAIT_SECONDS,
     count,
     keep_client_out_of_log,
@@ -48,6 +64,7 @@ FILE_MAX_BYTES = 1024**3
 SOURCE = "crawler"
 VERDICTS_SETTING = "CRAWL_VERDICTS"
 FIELD = "nearstream"  # of an item
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 UNSENT_SETTING, UNSENT = "CRAWL_UNSENT", "nearstream-unsent.jsonl"
 CLOSED = "nearstream_cannot_send"  # why a spider is closed
 PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
@@ -77,6 +94,8 @@ class PageItem:
     id: str | None = None  # its own URL, if another one redirects to it
     lineage: str | None = None  # the lineage of the page, if another URL redirects to it
     collection: str | None = None  # The tenant. None: the default one.
+    etag: str | None = None  # what the server sent as ETag
+    last_modified: str | None = None
     # What the page is to those that the index knows, if `CRAWL_VERDICTS` asks for it.
     nearstream: dict[str, Any] | None = field(default=None, repr=False)
 
@@ -97,11 +116,16 @@ def page_item(response: Response) -> PageItem:
     """
     content_type = _content_type(response) or "text/html"
     item = PageItem(without_user(response.url), response.body, content_type, datetime.now(UTC).isoformat())
+    item.etag, item.last_modified = (_sent_as(response, name) for name in ("ETag", "Last-Modified"))
     asked = _redirected(response)
     if not asked:
         return item
     name = name_of_page(response.url)
     return replace(item, url=without_user(asked), id=name, lineage=name)
+
+
+def _sent_as(response: Response, name: str) -> str | None:
+    return (response.headers.get(name) or b"").decode("latin-1") or None
 
 
 def _content_type(response: Response) -> str | None:
@@ -119,6 +143,20 @@ def _redirected(response: Response) -> str | None:
     meta = response.request.meta if response.request else {}
     reasons = meta.get("redirect_reasons", [])
     return meta["redirect_urls"][0] if reasons and PERMANENT.issuperset(reasons) else None
+
+
+def _has_moved(request: Request) -> bool:
+    """Return whether a page that is known under its own URL redirects here for good.
+
+    Then this request is sent also if the page here was fetched before, so that decisions are found under both URLs.
+    """
+    urls, reasons = (request.meta.get(f"redirect_{each}") or [""] for each in ("urls", "reasons"))
+    known_as, name = request.meta.pop(KNOWN_AS, None), name_of_page(urls[-1])
+    if known_as not in ("", name) or reasons[-1] not in PERMANENT or name == name_of_page(request.url):
+        return False
+    request.dont_filter = True
+    request.meta[FETCH] = True
+    return bool(known_as)
 
 
 @asynccontextmanager
@@ -171,11 +209,25 @@ class NearstreamPipeline:
         self._unsent = Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT)
         self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
+        self._removing: set[asyncio.Task[None]] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler."""
-        return cls(settings_of(crawler), crawler)
+        """Make the pipeline of a crawler, and let it hear of requests and responses."""
+        pipeline = cls(settings_of(crawler), crawler)
+        crawler.signals.connect(pipeline.note_request, signal=signals.request_scheduled)
+        crawler.signals.connect(pipeline.note_response, signal=signals.response_received)
+        return pipeline
+
+    def note_request(self, request: Request) -> None:
+        """Remove a page that has moved for good."""
+        if request.meta.get("redirect_reasons") and _has_moved(request):
+            self._remove(request.meta["redirect_urls"][-1])
+
+    def note_response(self, response: Response, request: Request) -> None:
+        """Remove a page that is gone, unless an answer says that it is not known."""
+        if response.status in GONE and request.meta.get(KNOWN_AS) in (None, name_of_page(response.url)):
+            self._remove(response.url)
 
     async def open_spider(self) -> None:
         """Connect to Kafka.
@@ -209,7 +261,7 @@ class NearstreamPipeline:
             raise DropItem("pages cannot be sent")
         fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS and value is not None}
         try:
-            record = self._record(fields)
+            record = self._record(fields, _validators(ItemAdapter(item)))
         except InvalidMessageError as error:
             count(self._crawler, "dropped")
             raise DropItem(f"no document: {error}") from None
@@ -221,22 +273,46 @@ class NearstreamPipeline:
 
     async def close_spider(self) -> None:
         """Disconnect from Kafka."""
+        await asyncio.gather(*self._removing)
         await self._stack.aclose()
+
+    def _remove(self, url: str) -> None:
+        task = asyncio.ensure_future(self._send_removal(url))
+        self._removing.add(task)
+        task.add_done_callback(self._removing.discard)
+
+    async def _send_removal(self, url: str) -> None:
+        """Send the removal of a page.
+
+        If Kafka does not take it, the next crawl finds the page gone again.
+        """
+        collection = self._crawler.settings.get(COLLECTION_SETTING, DEFAULT_COLLECTION) if self._crawler else ""
+        async with self._in_flight:
+            if await self._is_sent(removal_of(self._topic, name_of_page(url), collection)):
+                count(self._crawler, "removed")
 
     async def _deliver(self, record: ProducerRecord, fields: dict[str, Any]) -> None:
         """Send a record, or write its document to the file if Kafka does not take it."""
-        if self._send is not None and time.monotonic() >= self._sends_at:
-            try:
-                await self._send([record])
-            except (KafkaUnreachableError, SettingsError) as error:
-                if time.monotonic() >= self._sends_at:
-                    log.warning("pages are written to %s until Kafka takes them: %s", self._unsent, error)
-                self._sends_at = time.monotonic() + PAUSE_SECONDS
-            else:
-                count(self._crawler, "sent")
-                return
-        # Sent later, it would have the time of that.
-        self._set_aside({"source": SOURCE, "observed_at": datetime.now(UTC), **fields})
+        if await self._is_sent(record):
+            count(self._crawler, "sent")
+        else:  # sent later, it would have the time of that
+            self._set_aside({"source": SOURCE, "observed_at": datetime.now(UTC), **fields})
+
+    async def _is_sent(self, record: ProducerRecord) -> bool:
+        """Send a record, and return whether Kafka has taken it.
+
+        After a failure nothing is sent for some seconds.
+        """
+        if self._send is None or time.monotonic() < self._sends_at:
+            return False
+        try:
+            await self._send([record])
+        except (KafkaUnreachableError, SettingsError) as error:
+            if time.monotonic() >= self._sends_at:
+                log.warning("pages are written to %s until Kafka takes them: %s", self._unsent, error)
+            self._sends_at = time.monotonic() + PAUSE_SECONDS
+            return False
+        return True
 
     def _set_aside(self, fields: dict[str, Any]) -> None:
         try:
@@ -253,12 +329,19 @@ class NearstreamPipeline:
         if self._crawler is not None and self._crawler.crawling:
             self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=CLOSED))
 
-    def _record(self, fields: dict[str, Any]) -> ProducerRecord:
+    def _record(self, fields: dict[str, Any], further: Headers) -> ProducerRecord:
         now_ms = int(datetime.now(UTC).timestamp() * 1000)
         value, headers = _value(fields)
+        headers += further
         record = ConsumerRecord(self._topic, 0, 0, now_ms, None, value, headers)
         key = record_key(parse_record(record, self._deployment.document_limits))
         return ProducerRecord(self._topic, key, value, headers)
+
+
+def _validators(item: ItemAdapter) -> Headers:
+    """Return the headers that say what the server sent with a page, for the next request."""
+    named = ((PAGE_ETAG_HEADER, item.get("etag")), (PAGE_MODIFIED_HEADER, item.get("last_modified")))
+    return [(name, value.encode("latin-1", "replace")) for name, value in named if isinstance(value, str)]
 
 
 def _report(error: Exception) -> None:

@@ -4,21 +4,30 @@ import logging
 import time
 from asyncio import Semaphore
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from typing import Self
 
 import msgspec
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 
 from nearstream.schemas.documents.document import without_user
 from nearstream.workers.http.client import ApiClient, api_client
-from nearstream.workers.scrapy.environment import count, seconds_to_ask, settings_of
+from nearstream.workers.scrapy.environment import (
+    COLLECTION_SETTING,
+    CONDITIONAL,
+    FETCH,
+    KNOWN_AS,
+    count,
+    seconds_to_ask,
+    settings_of,
+)
 from nearstream.workers.scrapy.signals import page_skipped
 
-COLLECTION_SETTING = "CRAWL_COLLECTION"
 AT_ONCE = 8  # questions under way, and others wait for their turn: all at once would all be late
-ALWAYS = ("nearstream_fetch", "is_start_request")  # requests with one of these keys in their meta are always fetched
+ALWAYS = (FETCH, "is_start_request")  # requests with one of these keys in their meta are always fetched
 LATE_MOST = 5  # more late answers than others, after which one question is asked in each pause
 PAUSE_SECONDS = 1.0
 
@@ -29,8 +38,12 @@ class Answer(msgspec.Struct, frozen=True):
     """The fields of a `SkipAnswer` that a crawler needs. Every version of the API sends these fields."""
 
     skip: bool  # whether the page need not be fetched now
+    lineage: str  # what names the page
+    action: str | None = None  # None: there is no decision about the page
     because: str = ""  # why, such as `copy` or `unchanged`
     canonical: str | None = None  # URL of the page that has the content
+    etag: str | None = None  # what the server sent with it
+    last_modified: str | None = None
 
 
 class NearstreamDownloaderMiddleware:
@@ -74,10 +87,17 @@ class NearstreamDownloaderMiddleware:
         Raises:
             IgnoreRequest: The page need not be fetched.
         """
+        for name in request.meta.pop(CONDITIONAL, ()):  # of the page that redirects to this one
+            request.headers.pop(name, None)
+        request.meta.pop(KNOWN_AS, None)
         if request.method != "GET" or any(map(request.meta.get, ALWAYS)):
             return
         answer = await self._answer(request.url)
-        if answer is None or not answer.skip:
+        if answer is None:
+            return
+        request.meta[KNOWN_AS] = answer.lineage if answer.action else ""
+        if not answer.skip:
+            _ask_for_a_change(request, answer)
             return
         because = answer.because or "unknown"
         count(self._crawler, "skipped")
@@ -87,6 +107,17 @@ class NearstreamDownloaderMiddleware:
         details = {"request": request, "because": because, "canonical": answer.canonical}
         self._crawler.signals.send_catch_log(page_skipped, **details, spider=self._crawler.spider)
         raise IgnoreRequest(f"nearstream: need not be fetched yet, {because}: {url}")
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Pass a response on, unless it says that the page has not changed.
+
+        Raises:
+            IgnoreRequest: The page has not changed since it was fetched last.
+        """
+        if response.status != HTTPStatus.NOT_MODIFIED or CONDITIONAL not in request.meta:
+            return response
+        count(self._crawler, "not_modified")
+        raise IgnoreRequest(f"nearstream: not modified: {without_user(request.url)}")
 
     async def _answer(self, url: str) -> Answer | None:
         if self._client is None:
@@ -106,3 +137,12 @@ class NearstreamDownloaderMiddleware:
             if is_late:
                 count(self._crawler, "degraded")
         return answer
+
+
+def _ask_for_a_change(request: Request, answer: Answer) -> None:
+    """Let a server send a page only if it has changed, unless the spider does so itself."""
+    given = {"If-None-Match": answer.etag, "If-Modified-Since": answer.last_modified}
+    if not any(given.values()) or any(name in request.headers for name in given):
+        return
+    request.headers.update({name: value for name, value in given.items() if value})
+    request.meta[CONDITIONAL] = list(given)

@@ -6,30 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 import scrapy
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, DropItem
+from scrapy.exceptions import CloseSpider, DropItem, IgnoreRequest
 from scrapy.http import Headers, HtmlResponse, Request, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.test import get_crawler
 
 from nearstream.schemas.documents.document import Document
-from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, page_facts, page_headers
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import ParsedDocument, parse_record
+from nearstream.streams.ingest.parse import ParsedDocument, Removal, parse_record
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.files.source import Item, read
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.scrapy.addon import NearstreamAddon
-from nearstream.workers.scrapy.environment import settings_of
+from nearstream.workers.scrapy.environment import CONDITIONAL, FETCH, KNOWN_AS, settings_of
 from nearstream.workers.scrapy.pipeline import NearstreamPipeline, add_unsent, is_page, page_item
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
 
 NOW = datetime.now(UTC)
 URL = "https://a.example/x"
+LIMITS = DocumentLimits()
 
 
 def recorder(pipeline: NearstreamPipeline) -> list[ProducerRecord]:
@@ -245,3 +247,78 @@ async def test_a_page_that_finds_no_room_in_the_file_is_counted_as_lost(
     assert made.stats.get_value("nearstream/lost") == 1
     assert "a page is lost" in caplog.text
     assert not add_unsent(tmp_path / "unsent.jsonl", {"text": "one"}, 10)
+
+
+async def test_validators_of_the_server_are_sent_with_a_page_if_they_are_valid() -> None:
+    for etag, modified, facts in (
+        ('W/"a\xfc"', "Mon, 02 Mar 2026 08:15:00 GMT", ("", "Mon, 02 Mar 2026 08:15:00 GMT")),
+        ('"v-1"', "a\tb", ('"v-1"', "")),
+        ('"' + "x" * 127 + '"', "x" * 41, ("", "")),
+        ("", "", ("", "")),
+    ):
+        headers = {"ETag": etag.encode("latin-1"), "Last-Modified": modified}
+        record = await sent(page_item(HtmlResponse(URL, body=b"<p>one", headers=headers)))
+        found = page_facts(record.headers)
+        assert (found.etag, found.modified) == facts
+        assert page_headers(found) == [each for each in page_headers(found) if each in record.headers]
+
+
+async def test_the_headers_for_one_page_are_not_sent_for_another_one() -> None:
+    middleware, headers = NearstreamDownloaderMiddleware(crawler()), {"If-None-Match": '"v-1"', "Accept": "text/html"}
+    added = Request(URL, headers=headers, meta={CONDITIONAL: ["If-None-Match", "If-Modified-Since"], KNOWN_AS: URL})
+    own = Request(URL, headers=headers)
+    for request, names in ((added, {b"Accept"}), (own, {b"Accept", b"If-None-Match"})):
+        await middleware.process_request(request)
+        assert (set(request.headers), request.meta) == (names, {})
+    unchanged = Response(URL, status=304)
+    assert middleware.process_response(own, unchanged) is unchanged  # for which the spider has asked
+    with pytest.raises(IgnoreRequest, match="not modified"):
+        middleware.process_response(Request(URL, meta={CONDITIONAL: []}), unchanged)
+
+
+async def test_pages_that_are_gone_are_removed_and_no_others() -> None:
+    pipeline = NearstreamPipeline.from_crawler(crawler(CRAWL_COLLECTION="news"))
+    records = recorder(pipeline)
+    for status in (200, 304, 401, 403, 404, 410, 429, 451, 500, 503):
+        for known_as in (None, "", URL, f"{URL}/moved"):
+            meta = {} if known_as is None else {KNOWN_AS: known_as}
+            page = f"{URL}?gclid={status}#part"
+            pipeline.note_response(Response(page, status=status), Request(page, meta=meta))
+    await pipeline.close_spider()
+    removals = [parse_record(ConsumerRecord("t", 0, 0, 0, each.key, None, each.headers), LIMITS) for each in records]
+    assert removals == [Removal("news", URL, 0)] * 4  # of each status once without an answer, and once with a decision
+
+
+async def test_a_page_that_has_moved_for_good_is_removed_and_the_page_there_fetched_once_more() -> None:
+    pipeline = NearstreamPipeline.from_crawler(crawler())
+    records, moved = recorder(pipeline), f"{URL}/moved"
+    for reason, known_as, target, is_removed, is_forced in (
+        (301, URL, moved, True, True),
+        (308, "", moved, False, True),
+        (301, moved, moved, False, False),  # decisions are found under both
+        (301, None, moved, False, False),  # nothing answers
+        (302, URL, moved, False, False),
+        (301, URL, f"{URL}?gclid=1", False, False),
+    ):
+        meta = {"redirect_urls": ["https://a.example/first", URL], "redirect_reasons": [302, reason]}
+        request = Request(target, meta=meta if known_as is None else {**meta, KNOWN_AS: known_as})
+        pipeline.note_request(request)
+        pipeline.note_request(request)  # again, as when it is tried again
+        await asyncio.gather(*pipeline._removing)
+        assert [each.key for each in records] == [URL.encode()] * is_removed
+        assert (request.dont_filter, FETCH in request.meta, KNOWN_AS in request.meta) == (is_forced, is_forced, False)
+        records.clear()
+
+
+async def test_a_removal_that_kafka_does_not_take_is_left_to_the_next_crawl() -> None:
+    made = crawler()
+    pipeline = NearstreamPipeline.from_crawler(made)
+    pipeline._send = partial(_fail, KafkaUnreachableError("no broker answered"))
+    pipeline.note_response(Response(URL, status=404), Request(URL))
+    await pipeline.close_spider()
+    assert made.stats is not None
+    assert made.stats.get_value("nearstream/removed") is None
+
+
+async def _fail(error: Exception, _: Sequence[ProducerRecord]) -> None:
+    raise error
