@@ -144,7 +144,7 @@ def compare_with(
     packed, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
     estimates, by_texts = unpack_estimates(packed), decide(packed, newcomer.thresholds)
     for candidate, numbers, decided in zip(candidates, estimates, by_texts, strict=True):
-        by_text = rule_of_surroundings(decided, newcomer.signature, candidate.earlier)
+        by_text = rule_of_surroundings(decided, numbers, newcomer.signature, candidate.earlier)
         rule, are_copies = first_rule(by_text, numbers), is_copy(by_text)
         is_common = _share_common_text(candidate, numbers, rule, are_copies=are_copies)
         found.append(Compared(candidate, newcomer, numbers, rule, are_copies, is_common, lacks))

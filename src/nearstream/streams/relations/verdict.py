@@ -119,7 +119,7 @@ def relate(
 
     The newer document is the larger one by (observed_at, id, position, version).
     """
-    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), newer, older)
+    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), estimate, newer, older)
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
@@ -133,16 +133,16 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
     return decide(PACKED.pack(*estimate), thresholds)[0]
 
 
-def rule_of_surroundings(by_text: Rule, one: Signature, other: Comparable) -> Rule:
+def rule_of_surroundings(by_text: Rule, estimate: Estimate, one: Signature, other: Comparable) -> Rule:
     """Return the rule of two texts, or that of mails and pages around them.
 
-    This is `common_end` for mails that share only their end, and `equal_main_content` for pages with equal main
-    contents that show other texts beside it. The other text is unpacked only if that has to be.
+    This is `common_end` for mails and pages that share only their end, and `equal_main_content` for pages with equal
+    main contents that show other texts beside it. The other text is unpacked only if that has to be.
     """
     if by_text is EQUAL_DIGEST:
         return EQUAL_MAIN_CONTENT if surroundings_differ(one, other) else by_text
     is_near = by_text.relation in ("near_duplicate", "version")
-    return COMMON_END if is_near and have_other_texts_above(one, other) else by_text
+    return COMMON_END if is_near and have_other_texts_above(estimate, one, other) else by_text
 
 
 def surroundings_differ(one: Comparable, other: Comparable) -> bool:
@@ -175,13 +175,14 @@ def low_confidence_reasons(
     return tuple(reason for reason, holds in reasons.items() if holds)
 
 
-def have_other_texts_above(one: Signature, other: Comparable) -> bool:
-    """Return whether two mails of one domain share nothing above a common end.
+def have_other_texts_above(estimate: Estimate, one: Signature, other: Comparable) -> bool:
+    """Return whether two mails of one domain, or pages of one host, share nothing above a common end.
 
-    Each has a text of 48 bytes or more above that end, of which no sampled window is in the other mail. The end has at
-    most 1.5 KiB. Nothing has to be learned for this, so it holds for the first two mails of an office too.
+    Each has a text of 48 bytes or more above that end, of which no sampled window is in the other one. The end has at
+    most 1.5 KiB, such as the notice of an office, or the offer of a publisher below the first words of each story.
+    Nothing has to be learned for this, so it holds for the first two mails of an office too.
     """
     domain = one.labels.get(SENDER_DOMAIN_LABEL)
-    if domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL):
+    if not estimate.same_site and (domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL)):
         return False
     return native.share_only_an_end(fields_of(one), text_of(other))

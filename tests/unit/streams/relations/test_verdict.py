@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace as replace_fields
 from rapidfuzz.distance import Levenshtein
 
+from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
@@ -247,3 +248,31 @@ def test_the_confidence_of_events_is_the_measured_share_in_two_digits() -> None:
         most = CONFIDENCE[name][0]  # no more is stated, since few events of a kind were drawn
         for stated, share in zip(CONFIDENCE[name], shares, strict=True):
             assert not share or abs(stated - min(float(share), most)) <= 0.0051
+
+
+def placed(text: list[str], name: str, **where: object) -> Signature:
+    signature = sign(text, name)
+    domain = where.pop("domain", None)
+    labels = {SENDER_DOMAIN_LABEL: str(domain)} if domain else {}
+    return replace_fields(signature, labels=labels, lineage=where.get("page") and f"https://{where['page']}/{name}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rule"),
+    [
+        ({"page": "a.example"}, {"page": "a.example"}, "common_end"),
+        ({"page": "a.example"}, {"page": "b.example"}, None),
+        ({"domain": "a.example"}, {"domain": "a.example"}, "common_end"),
+        ({"domain": "a.example"}, {"domain": "b.example"}, None),
+        ({"page": "a.example"}, {"domain": "a.example"}, None),
+    ],
+)
+def test_stories_above_the_offer_of_their_publisher_are_no_copies(
+    one: dict[str, object], other: dict[str, object], rule: str | None
+) -> None:
+    offer = words(7, 105)
+    newer, older = placed(words(8, 20) + offer, "b", **one), placed(words(9, 20) + offer, "a", **other)
+    found = relate(newer, older, estimate(newer, older))
+    assert found.rule == rule if rule else found.relation in ("near_duplicate", "version")
+    longer = placed(words(9, 20) + words(7, 400), "c", **one), placed(words(8, 20) + words(7, 400), "d", **other)
+    assert relate(*longer, estimate(*longer)).relation in ("near_duplicate", "version")  # a text below two headings
