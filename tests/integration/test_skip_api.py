@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from msgspec import structs
 
+from nearstream.workers.http.pages import MANY_AT_ONCE
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -98,6 +99,15 @@ async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_
         ):
             status, _ = await api.send("POST", "/v1/skip", raw)
             assert status == expected
+
+
+async def test_questions_about_many_pages_beyond_a_bound_are_refused(redis_url: str) -> None:
+    urls = [f"https://{number}.example/{'?' * 900}" for number in range(100)]  # which take long to be read
+    async with served(redis_url) as api:
+        answers = await asyncio.gather(*(ask_many(api, *urls) for _ in range(MANY_AT_ONCE + 4)))
+        busy = [answer for status, (answer, *_) in answers if status == 429]
+        assert [answer["error"] for answer in busy] == ["busy"] * 4
+        assert [len(found) for status, found in answers if status == 200] == [100] * MANY_AT_ONCE
 
 
 async def test_pages_that_are_due_are_listed_error_pages_first(redis_url: str) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -51,6 +52,7 @@ _CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit", "stored"})
 
 
 _BODY_BYTES = 1024 * 1024  # of a question about many pages
+MANY_AT_ONCE = 16  # questions about many pages that are in work or wait
 _SECONDS_EACH = 0.001  # for an answer, for each page beyond the first
 _HOST_CHARACTERS = 253
 _Found = TypeVar("_Found")
@@ -62,7 +64,9 @@ class Pages:
 
     store: DecisionStore  # the states
     seconds: float  # how long an answer may take
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # of questions about many pages
+    # Turns of questions about many pages, and places of those that wait for one.
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MANY_AT_ONCE))
 
     async def skip(self, url: str, collection: str) -> SkipAnswer:
         """Return whether a page need not be fetched now.
@@ -76,7 +80,7 @@ class Pages:
 
     async def skips(self, urls: Sequence[str], collection: str) -> SkipAnswers:
         """Return for each of many pages whether it need not be fetched now."""
-        async with self.turns:
+        async with self._turn():
             lineages = await asyncio.to_thread(lambda: [name_of_page(url) for url in urls])
             seconds = self.seconds + _SECONDS_EACH * len(urls)
             states, why = await self._answer(self.store.read_states(collection, lineages), seconds)
@@ -86,7 +90,7 @@ class Pages:
 
     async def due(self, host: str, collection: str, most: int) -> SkipAnswers:
         """Return pages of a host that should be fetched now."""
-        async with self.turns:
+        async with self._turn():
             seconds = self.seconds + _SECONDS_EACH * most
             states, why = await self._answer(self.store.due(collection, host, most), seconds)
             answers = tuple(_skip_answer(state.decision.lineage, state, "") for state in states or ())
@@ -118,6 +122,14 @@ class Pages:
         is_other = wanted.startswith(_DIGEST_FILTER) and wanted.removeprefix(_DIGEST_FILTER) != fields.get("digest")
         line = " ".join(fields[name] for name in names) + "\n" if fields and not is_other else ""
         return header + line, _decision_headers(state), False
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for the turn of a question about many pages, unless too many wait."""
+        if self.places.locked():
+            raise RefusedError(429, "busy", f"expected at most {MANY_AT_ONCE} such requests at a time", again=True)
+        async with self.places, self.turns:
+            yield
 
     async def _answer(self, asked: Awaitable[_Found], seconds: float) -> tuple[_Found | None, SkipReason]:
         """Return what Redis answers, or None and why it does not."""
