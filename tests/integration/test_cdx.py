@@ -49,9 +49,7 @@ async def test_a_line_is_given_for_the_exact_url_and_digest_alone(redis_url: str
         assert await asked(url, f"&filter=digest:{'A' * 32}") == ""
         for other in (url + "?utm_source=a", "https://a.example/b"):
             assert await asked(other) == ""
-        async with api.session.get(f"http://{api.address}/cdx", params={"url": copy}) as response:
-            assert response.headers["nearstream-because"] == "copy"
-            assert response.headers["nearstream-canonical"] == url
+        assert (await asked(copy, "&fl=digest")).strip() == digest
 
 
 async def test_a_page_is_stored_once_a_warc_record_holds_it(redis_url: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ SETTINGS = {
     "ADDONS": {"nearstream.workers.scrapy.addon.NearstreamAddon": 0},
     "DEPTH_LIMIT": 18,
     "CRAWL_ASK_SECONDS": 60,  # longer than a busy machine may keep the API
+    "CRAWL_IF_CHANGED": True,
     "TELNETCONSOLE_ENABLED": False,
 }
 

@@ -96,12 +96,11 @@ class Pages:
             answers = tuple(_skip_answer(state.decision.lineage, state, "") for state in states or ())
         return SkipAnswers(pages=answers, degraded=bool(why), reason=why)
 
-    async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, Mapping[str, str], bool]:
+    async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, bool]:
         """Return the line of the content that a URL had at its last fetch, or no line.
 
         In doubt there is none, so that a crawler stores the page. A page without a known WARC record has a line only if
-        `stored` is `any`. Headers about the decision follow, and whether there are no lines because Redis did not
-        answer in time.
+        `stored` is `any`. The second value says whether there is no line because Redis did not answer in time.
 
         Raises:
             RefusedError: A name in `fl` is unknown, or `stored` is another word.
@@ -114,14 +113,14 @@ class Pages:
         header = " CDX " + " ".join(FIELDS[name] for name in names) + "\n" if asked.get("header") == "1" else ""
         state, why = await self._answer(self.store.read_state(collection, name_of_page(url)), self.seconds)
         if state is None:
-            return header, {}, bool(why)
+            return header, bool(why)
         fields = _fields(state, url)
         if fields.get("recordid") == _UNKNOWN and "stored" not in asked:
             fields = {}
         wanted = asked.get("filter", "").removeprefix("=")
         is_other = wanted.startswith(_DIGEST_FILTER) and wanted.removeprefix(_DIGEST_FILTER) != fields.get("digest")
         line = " ".join(fields[name] for name in names) + "\n" if fields and not is_other else ""
-        return header + line, _decision_headers(state), False
+        return header + line, False
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -189,9 +188,9 @@ def _count(answer: SkipAnswer) -> None:
 
 async def _cdx(pages: Pages, request: web.Request) -> web.Response:
     asked = _page_asked(request, _CDX_PARAMETERS)
-    text, headers, is_degraded = await pages.cdx(asked.url or "", asked.collection, request.query)
+    text, is_degraded = await pages.cdx(asked.url or "", asked.collection, request.query)
     SKIPS.labels("degraded" if is_degraded else "cdx").inc()
-    return web.Response(text=text, headers={**SECURITY_HEADERS, **headers})
+    return web.Response(text=text, headers=SECURITY_HEADERS)
 
 
 def _page_asked(request: web.Request, others: frozenset[str]) -> Document:
@@ -251,14 +250,3 @@ def _sort_key(url: str) -> str:
 def _in_one_word(text: str) -> str:
     """Return a text with what would end a word or a line as it is in URLs, such as %20."""
     return "".join(each if each.isprintable() and each != " " else quote(each) for each in text)
-
-
-def _decision_headers(state: PageState) -> dict[str, str]:
-    decision = state.decision
-    named = {
-        "nearstream-action": decision.action,
-        "nearstream-because": decision.because,
-        "nearstream-canonical": decision.canonical.url or decision.canonical.id,
-    }
-    words = {name: _in_one_word(value) for name, value in named.items() if value}
-    return {name: value.encode("ascii", "backslashreplace").decode() for name, value in words.items()}

@@ -27,6 +27,7 @@ from nearstream.workers.scrapy.environment import (
 from nearstream.workers.scrapy.signals import page_skipped
 
 AT_ONCE = 8  # questions under way, and others wait for their turn: all at once would all be late
+IF_CHANGED_SETTING = "CRAWL_IF_CHANGED"
 ALWAYS = (FETCH, "is_start_request")  # requests with one of these keys in their meta are always fetched
 LATE_MOST = 5  # more late answers than others, after which one question is asked in each pause
 PAUSE_SECONDS = 1.0
@@ -97,7 +98,8 @@ class NearstreamDownloaderMiddleware:
             return
         request.meta[KNOWN_AS] = answer.lineage if answer.action else ""
         if not answer.skip:
-            _ask_for_a_change(request, answer)
+            if self._crawler.settings.getbool(IF_CHANGED_SETTING):
+                _ask_for_a_change(request, answer)
             return
         because = answer.because or "unknown"
         count(self._crawler, "skipped")
