@@ -1,6 +1,5 @@
 """What an operator reads about a whole index: documents, families and memory of all its slots."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -14,17 +13,8 @@ from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.messages import Measure
 from nearstream.streams.store.registration import Order, Put
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading import scanning, stats
-from nearstream.workers.redis.reading.scanning import sample_keys
-from nearstream.workers.redis.reading.stats import (
-    CROWDED,
-    SlotFacts,
-    Totals,
-    families,
-    index_facts,
-    mean_fields,
-    totals,
-)
+from nearstream.workers.redis.reading import stats
+from nearstream.workers.redis.reading.stats import CROWDED, families, index_facts, mean_fields
 from nearstream.workers.redis.server.address import IndexAddress
 from tests.devstack.server import LocalServer
 from tests.support.filing import Filing
@@ -58,32 +48,21 @@ async def storms(filing: Filing, *sizes: int) -> None:
             await filing.put(f"{storm}-{copy}", TEXTS[storm], observed_at=minute(storm))
 
 
-async def facts_of_all(index: RedisIndex) -> tuple[tuple[SlotFacts, ...], Totals]:
-    keys = await sample_keys(index)
-    return await index_facts(index, keys), await totals(index, keys)
-
-
 async def listed(index: RedisIndex, now_ms: int = 0) -> list[FamilyFacts]:
     return sorted([each async for each in families(index, now_ms)], key=lambda facts: facts.founder)
 
 
-def documents(slots: Sequence[SlotFacts]) -> int:
-    return sum(each.documents for each in slots)
-
-
-async def test_what_is_told_of_each_slot(index: RedisIndex, filing: Filing) -> None:
+async def test_what_is_told_of_an_index(index: RedisIndex, filing: Filing) -> None:
     await storms(filing, 3, 1, 1, 1, 1, 1, 1, 1)
     await filing.put("7-0", TEXTS[8], observed_at=minute(9))
     await filing.remove("1-0")
     await filing.label("0-1")
     await filing.label("of nobody")
     await index.cover(filing.ends())
-    slots, whole = await facts_of_all(index)
-    assert {each.state for each in slots} == {IndexState.READY}
-    assert documents(slots) == 9
-    assert min(each.oldest_ms for each in slots if each.oldest_ms) == NOON.timestamp() * 1000
-    assert (whole.families, whole.copies) == (1, 2)
-    assert whole.used_bytes > sum(each.memory_bytes or 0 for each in slots) > 0
+    facts = await index_facts(index)
+    assert (facts.states, facts.documents, facts.oldest_ms) == ({IndexState.READY}, 9, NOON.timestamp() * 1000)
+    assert [each.size for each in await listed(index)] == [3]
+    assert facts.used_bytes > 0
 
 
 async def test_families_are_listed_as_their_slots_tell_their_growth(index: RedisIndex, filing: Filing) -> None:
@@ -121,11 +100,11 @@ async def test_expired_documents_and_families_are_not_told(address: IndexAddress
 
     store = index.store()
     await store.register([put(number, 1_000_000) for number in range(4, 44)])
-    slots, _ = await facts_of_all(index)
-    assert (documents(slots), min(each.oldest_ms or 0 for each in slots)) == (40, 4)
+    facts = await index_facts(index)
+    assert (facts.documents, facts.oldest_ms) == (40, 4)
     await store.register([put(number, 2_000_001) for number in range(44, 54)])
-    slots, _ = await facts_of_all(index)
-    assert (documents(slots), min(each.oldest_ms or 0 for each in slots)) == (10, 44)
+    facts = await index_facts(index)
+    assert (facts.documents, facts.oldest_ms) == (10, 44)
 
 
 async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions(address: IndexAddress) -> None:
@@ -134,8 +113,7 @@ async def test_a_few_documents_are_counted_exactly_in_an_index_made_for_millions
     filing = Filing(index.store())
     for count in range(1, 6):
         await filing.put(str(count), TEXTS[count])
-        slots, _ = await facts_of_all(index)
-        assert documents(slots) == count
+        assert (await index_facts(index)).documents == count
 
 
 async def test_many_documents_are_estimated_from_a_sample(
@@ -143,23 +121,13 @@ async def test_many_documents_are_estimated_from_a_sample(
 ) -> None:
     for step in range(240):
         await filing.put(f"d{step}", Random(step // 2).choices(LANGUAGE, k=20), observed_at=minute(step))
-    exact, of_all = await facts_of_all(index)
-    monkeypatch.setattr(scanning, "_MOST_OF_OTHERS", 12)
-    monkeypatch.setattr(scanning, "_LEAST", 3)
-    monkeypatch.setattr(stats, "_READ", 4)
-    monkeypatch.setattr(stats, "_LEAST_READ", 1)
-    slots, whole = await facts_of_all(index)
-    assert documents(slots) == documents(exact) == 240  # because none has expired and none is labelled
-    assert (of_all.families, of_all.copies) == (120, 120)
-    assert whole.families == whole.copies == pytest.approx(120, rel=0.5)
-    used, known = (sum(each.memory_bytes or 0 for each in found) for found in (slots, exact))
-    assert used != known
-    assert used == pytest.approx(known, rel=0.3)
-    assert (await facts_of_all(index))[0] == slots
+    monkeypatch.setattr(stats, "_READ", 12)
+    assert (await index_facts(index)).documents == 240  # because none has expired and none is labelled
+    monkeypatch.setattr(stats, "_CHUNKS", 60)
     told: list[int] = []
-    keys = await sample_keys(index, told.append)
-    assert sum(told) >= sum(sample.count for sample in keys.values()) > 600
-    assert len(told) > 1
+    monkeypatch.setattr(stats, "_STEP", 10)
+    assert (await index_facts(index, told.append)).documents == pytest.approx(240, rel=0.5)
+    assert sum(told) > 60
 
 
 async def test_an_index_with_more_documents_than_expected_is_found_crowded(address: IndexAddress) -> None:
@@ -177,20 +145,6 @@ async def test_an_index_with_more_documents_than_expected_is_found_crowded(addre
     assert await mean_fields(index) > CROWDED
 
 
-async def test_facts_are_told_without_the_right_to_ask_for_memory(
-    index: RedisIndex, filing: Filing, client: Redis
-) -> None:
-    name = f"test-{index.address.namespace}"
-    await client.acl_setuser(name, True, passwords=["+pw"], keys=["*"], commands=["+@all", "-memory|usage"])
-    url = index.address.url.replace("//", f"//{name}:pw@")
-    await storms(filing, 2)
-    index = await RedisIndex.open_to_read(replace(index.address, url=url))
-    slots, whole = await facts_of_all(index)
-    assert (documents(slots), whole.families) == (2, 1)
-    assert {each.memory_bytes for each in slots} == {None}
-    await client.acl_deluser(name)
-
-
 async def test_a_slot_that_was_emptied_is_told(address: IndexAddress, client: Redis) -> None:
     index = await RedisIndex.open(replace(address, slots=4), partitions=PARTITIONS, may_create=True)
     filing = Filing(index.store())
@@ -198,10 +152,9 @@ async def test_a_slot_that_was_emptied_is_told(address: IndexAddress, client: Re
     async for key in client.scan_iter(match=index.layout.tag(2).decode() + "*", count=1_000):
         await client.delete(key)
     reader = await RedisIndex.open_to_read(address)
-    slots, _ = await facts_of_all(reader)
-    assert [each.state for each in slots] == [IndexState.READY] * 2 + [IndexState.LOST, IndexState.READY]
-    assert (slots[2].documents, slots[2].oldest_ms, slots[2].memory_bytes) == (0, None, 0)
-    assert 0 < documents(slots) < 8
+    facts = await index_facts(reader)
+    assert facts.states == {IndexState.READY, IndexState.LOST}
+    assert 0 < facts.documents < 8
     assert await reader.state() is IndexState.LOST
 
 
@@ -209,8 +162,7 @@ async def test_another_index_in_the_same_namespace_does_not_count(index: RedisIn
     await storms(filing, 2)
     beside = replace(index.address, scheme="other", beside=True)
     other = await RedisIndex.open(beside, partitions=PARTITIONS, may_create=True)
-    seen = (await facts_of_all(other))[0]
-    assert documents(seen) == 0
+    assert (await index_facts(other)).documents == 0
     assert await listed(other) == []
 
 
@@ -227,10 +179,7 @@ async def test_slots_on_three_nodes_tell_what_slots_on_one_server_do(
         await filing.remove("1-0")
         await filing.label("2-1")
         await index.cover(filing.ends())
-        slots, whole = await facts_of_all(index)
-        found = [replace(each, last_joined_ms=0) for each in await listed(index)]
-        told.append((slots, whole.families, whole.copies, found))
+        facts = replace(await index_facts(index), used_bytes=0, limit_bytes=0)
+        told.append((facts, [replace(each, last_joined_ms=0) for each in await listed(index)]))
         assert await mean_fields(index) > 0
-    (first, *facts), (second, *others) = told
-    assert facts == others
-    assert [replace(each, memory_bytes=None) for each in first] == [replace(each, memory_bytes=None) for each in second]
+    assert told[0] == told[1]

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import heapq
 from collections.abc import AsyncIterable, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,13 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
 if TYPE_CHECKING:
-    from nearstream.workers.redis.reading.stats import SlotFacts, Totals
+    from nearstream.workers.redis.reading.stats import IndexFacts
 
 TOP_MAX = 100_000
 HELD = 10_000  # families that are held at a time, beside those to be shown
 RANKINGS = 2
 _NOTABLE = 100_000  # keys. Fewer show no progress.
+_MANY = 1_000  # documents. Of fewer, what a server needs for itself is the larger part.
 _DAY_SECONDS = 86_400
 _SUMMARY = 5
 _WINDOWS = ("hour", "day", "week")
@@ -67,8 +68,7 @@ class IndexReport(Struct, frozen=True):
     retention_seconds: int
     families: int
     copies: int
-    memory_bytes: int | None
-    bytes_a_document: int | None
+    bytes_a_document: int | None  # of all that its servers use. None: there are few
     redis_used_bytes: int
     redis_limit_bytes: int
     top: tuple[FamilyReport, ...]
@@ -77,64 +77,62 @@ class IndexReport(Struct, frozen=True):
 def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what an operator asks of an index."""
     address = replace(Deployment.of(settings).index_address(), beside=True)
-    slots, whole, families = asyncio.run(_read(address, options))
+    facts, families = asyncio.run(_read(address, options))
     name = f"{address.namespace}, scheme {address.scheme}"
-    report = index_report(slots, whole, families, address.scheme, settings.retention_seconds)
-    print_report(report, (*index_lines(report, name), *family_lines(families, options.top)), is_json=options.json)
+    report = index_report(facts, families, address.scheme, settings.retention_seconds)
+    print_report(report, (*index_lines(report, name), *family_lines(families.shown, options.top)), is_json=options.json)
     return Exit.OK
 
 
-async def _read(
-    address: IndexAddress, options: argparse.Namespace
-) -> "tuple[tuple[SlotFacts, ...], Totals, list[FamilyFacts]]":
+async def _read(address: IndexAddress, options: argparse.Namespace) -> "tuple[IndexFacts, Selected]":
     from nearstream.workers.redis.index.index import index_to_read
-    from nearstream.workers.redis.reading.scanning import sample_keys
-    from nearstream.workers.redis.reading.stats import families, index_facts, totals
+    from nearstream.workers.redis.reading.stats import families, index_facts
 
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:
-        keys = await sample_keys(index, progress.step)
-        shown = await selected(families(index), options.top, progress) if options.top else []
+        facts = await index_facts(index, progress.step)
+        found = await select(families(index), options.top, progress)
         if progress.done > _NOTABLE:
             progress.end()
-        return await index_facts(index, keys), await totals(index, keys), shown
+        return facts, found
 
 
-async def selected(all_families: AsyncIterable[FamilyFacts], top: int, progress: Progress) -> list[FamilyFacts]:
-    """Return the families that may be shown, without holding all of them at a time."""
+@dataclass(frozen=True)
+class Selected:
+    """The families of an index, of which some are shown."""
+
+    families: int  # how many have a second member
+    copies: int  # their members but the first of each
+    shown: list[FamilyFacts]
+
+
+async def select(all_families: AsyncIterable[FamilyFacts], top: int, progress: Progress) -> Selected:
+    """Count all families, and return the ones to show, of which few are held at a time."""
     found: list[FamilyFacts] = []
+    families = copies = 0
     async for facts in all_families:
+        families, copies = families + 1, copies + max(facts.size - 1, 0)
         found.append(facts)
         progress.step()
         if len(found) >= HELD + RANKINGS * top:
             found = best(found, top)
-    return best(found, top)
+    return Selected(families, copies, best(found, top))
 
 
-def index_report(
-    slots: "Sequence[SlotFacts]",
-    whole: "Totals",
-    families: Sequence[FamilyFacts],
-    scheme: str,
-    retention_seconds: int,
-) -> IndexReport:
+def index_report(facts: "IndexFacts", families: Selected, scheme: str, retention_seconds: int) -> IndexReport:
     """Return the documents, families and memory of an index. A retention of 0 seconds has no limit."""
-    documents = sum(slot.documents for slot in slots)
-    known = [slot.memory_bytes for slot in slots if slot.memory_bytes is not None]
-    used = sum(known) if len(known) == len(slots) else None
     return IndexReport(
         scheme,
-        ", ".join(sorted({str(slot.state) for slot in slots})),
-        documents,
-        min((slot.oldest_ms for slot in slots if slot.oldest_ms is not None), default=None),
+        ", ".join(sorted(map(str, facts.states))),
+        facts.documents,
+        facts.oldest_ms,
         retention_seconds,
-        whole.families,
-        whole.copies,
-        used,
-        round(used / documents) if used is not None and documents else None,
-        whole.used_bytes,
-        whole.limit_bytes,
-        tuple(map(family_report, families)),
+        families.families,
+        families.copies,
+        round(facts.used_bytes / facts.documents) if facts.documents >= _MANY else None,
+        facts.used_bytes,
+        facts.limit_bytes,
+        tuple(map(family_report, families.shown)),
     )
 
 
@@ -145,11 +143,7 @@ def index_lines(report: IndexReport, name: str) -> Iterator[str]:
     days = report.retention_seconds / _DAY_SECONDS
     kept = f", kept for {days:g} days" if days else ", kept without limit"
     yield row("documents", f"{report.documents} live{oldest}{kept}")
-    yield row("families", f"{report.families} with {report.copies} copies (estimated)")
-    used, each = report.memory_bytes, report.bytes_a_document
-    mean = f", {each} bytes a document" if each else ""
-    unknown = "unknown, because the Redis user may not run MEMORY USAGE"
-    yield row("memory", unknown if used is None else f"{in_bytes(used)} (estimated){mean}")
+    yield row("families", f"{report.families} with {report.copies} copies")
     yield row("Redis", _of_limit(report))
 
 
@@ -235,7 +229,8 @@ def _counted(number: int, one: str, many: str) -> str:
 def _of_limit(report: IndexReport) -> str:
     """Say how much memory Redis has left, and for how many documents."""
     used, limit, each = report.redis_used_bytes, report.redis_limit_bytes, report.bytes_a_document
+    told = f"{in_bytes(used)} used" + (f", {each} bytes a document" if each else "")
     if not limit:
-        return f"{in_bytes(used)} used, no maxmemory: set it, so that a full index pauses the workers"
+        return f"{told}, no maxmemory: set it, so that a full index pauses the workers"
     more = f", room for about {max(limit - used, 0) // each} documents more" if each else ""
-    return f"{in_bytes(used)} used of maxmemory {in_bytes(limit)} ({100 * used / limit:.0f} %){more}"
+    return f"{told}, maxmemory {in_bytes(limit)} ({100 * used / limit:.0f} %){more}"

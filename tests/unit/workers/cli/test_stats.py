@@ -12,16 +12,17 @@ from nearstream.streams.store.limits import IndexState
 from nearstream.workers.cli import stats
 from nearstream.workers.cli.events import COLUMNS
 from nearstream.workers.cli.stats import (
+    Selected,
     best,
     family_lines,
     family_report,
     index_lines,
     index_report,
-    selected,
+    select,
     summary_lines,
 )
 from nearstream.workers.operations.terminal import Progress, columns
-from nearstream.workers.redis.reading.stats import SlotFacts, Totals
+from nearstream.workers.redis.reading.stats import IndexFacts
 from tests.support.forged import FORGED, dangerous
 
 BEGIN_MS = round(1000 * datetime(2026, 3, 2, 8, tzinfo=UTC).timestamp())
@@ -29,7 +30,7 @@ HOUR_MS = 3_600_000
 
 NOW_MS = 1_700_000_000_000
 OBSERVED = "2023-11-14T22:13:20+00:00"
-PART = SlotFacts(IndexState.READY, 199, NOW_MS, 4 * 1024)
+FACTS = IndexFacts(frozenset({IndexState.READY}), 4096, NOW_MS, 4 * 1024**2, 16 * 1024**2)
 
 
 def family(number: int, size: int, joined: tuple[int, int, int] = (0, 0, 0), founder: str = "") -> FamilyFacts:
@@ -91,28 +92,27 @@ async def test_what_is_selected_of_many_families_are_the_best_of_all(monkeypatch
             yield each
 
     progress = Progress("read families", stream=io.StringIO())
-    assert await selected(stored(), 4, progress) == best(families, 4)
+    copies = sum(each.size - 1 for each in families)
+    assert await select(stored(), 4, progress) == Selected(len(families), copies, best(families, 4))
     assert progress.done == len(families)
 
 
-def told(slots: list[SlotFacts], whole: Totals, retention_seconds: int) -> list[str]:
-    return list(index_lines(index_report(slots, whole, [], "s", retention_seconds), "n"))
+def told(facts: IndexFacts, retention_seconds: int) -> list[str]:
+    return list(index_lines(index_report(facts, Selected(24, 80, []), "s", retention_seconds), "n"))
 
 
 def test_an_operator_is_told_documents_families_and_what_redis_has_left() -> None:
-    whole = Totals(24, 80, 4 * 1024**2, 16 * 1024**2)
-    assert told([replace(PART, oldest_ms=None), PART], whole, 30 * 86_400) == [
+    assert told(FACTS, 30 * 86_400) == [
         "n: ready",
-        f"documents        398 live, the oldest observed {OBSERVED}, kept for 30 days",
-        "families         24 with 80 copies (estimated)",
-        "memory           8.0 KiB (estimated), 21 bytes a document",
-        "Redis            4.0 MiB used of maxmemory 16.0 MiB (25 %), room for about 599186 documents more",
+        f"documents        4096 live, the oldest observed {OBSERVED}, kept for 30 days",
+        "families         24 with 80 copies",
+        "Redis            4.0 MiB used, 1024 bytes a document, maxmemory 16.0 MiB (25 %), room for about 12288 "
+        "documents more",
     ]
-    empty = replace(PART, documents=0, oldest_ms=None, memory_bytes=None)
-    assert told([empty, replace(empty, state=IndexState.LOST)], replace(whole, limit_bytes=0), 0) == [
+    states = frozenset({IndexState.LOST, IndexState.READY})
+    assert told(replace(FACTS, states=states, documents=0, oldest_ms=None, limit_bytes=0), 0) == [
         "n: lost, ready",
         "documents        0 live, kept without limit",
-        "families         24 with 80 copies (estimated)",
-        "memory           unknown, because the Redis user may not run MEMORY USAGE",
+        "families         24 with 80 copies",
         "Redis            4.0 MiB used, no maxmemory: set it, so that a full index pauses the workers",
     ]

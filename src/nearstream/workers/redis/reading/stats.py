@@ -1,50 +1,64 @@
-"""What an index holds: keys, families and the memory of its servers."""
+"""What an index holds: documents, families and the memory of its servers."""
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.registration import DOCUMENT_BYTES, NUMBER_BYTES
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.scanning import KeySample, KeySamples, stored_keys
-from nearstream.workers.redis.server.client import ask, lengths_of, memories_of, pipelined, server_facts
+from nearstream.workers.redis.server.client import ask, keys_of, lengths_of, pipelined, server_facts
 from nearstream.workers.redis.server.layout import (
     CHUNK_BYTES,
     CHUNKED_KINDS,
     GROUP,
     NO_LEASE,
     KeyKind,
+    StoreLayout,
 )
 from nearstream.workers.redis.store.states import unpack_view
 
 CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt for more documents
 
 _SIZES = 200  # chunks of one kind in a slot whose fields are counted
-_MEASURED = 1_000  # keys of one kind in a slot whose memory is measured
-_READ, _LEAST_READ = 400, 10  # chunks of the registry whose documents are looked at: of all slots, and of one slot
+_CHUNKS = 50_000  # chunks of the registry whose documents are counted, those of some two million documents
+_READ = 400  # chunks of the registry whose documents are looked at
+_STEP = 1_000  # keys after which progress is reported
 
 
 @dataclass(frozen=True)
-class SlotFacts:
-    """What a slot of an index contains. Some numbers are estimated from a sample."""
+class IndexFacts:
+    """What the slots of an index contain, and the memory of their servers."""
 
-    state: IndexState  # whether it can be trusted
-    documents: int  # documents that can be found
+    states: frozenset[IndexState]  # whether its slots can be trusted
+    documents: int  # documents that can be found. Estimated where there are many.
     # When the oldest of them was observed, in milliseconds since 1970. None: there is none. Estimated.
     oldest_ms: int | None
-    memory_bytes: int | None  # Estimated. None if our user may not run MEMORY USAGE.
+    used_bytes: int  # memory that all servers use
+    limit_bytes: int  # The sum of their `maxmemory`. 0: at least one has none.
 
 
-async def index_facts(index: RedisIndex, keys: KeySamples) -> tuple[SlotFacts, ...]:
-    """Return the facts of each slot.
+async def index_facts(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> IndexFacts:
+    """Return the facts of an index, and report to `step` how many keys have passed.
 
-    The memory is estimated. The documents are counted exactly where there are few. Where
-    there are many, the share of those that have expired or were removed is estimated.
+    The documents are counted exactly where there are few. Where there are many, the share of those that have expired or
+    were removed is estimated.
     """
-    return tuple([await _facts_of_slot(index, slot, keys) for slot in range(index.layout.shape.slots)])
+    names = ("layout", "rebuilder", "now")
+    slots = [await ask(index.asking, "HMGET", key, *names) for key in index.facts_keys]
+    documents, oldest_ms = await _documents(index, [int(now or 0) for *_, now in slots], step)
+    servers = await server_facts(index.client)
+    limits = [int(info.get("maxmemory") or 0) for info in servers]
+    return IndexFacts(
+        states=frozenset(index.state_in(packed, rebuilder) for packed, rebuilder, _ in slots),
+        documents=documents,
+        oldest_ms=oldest_ms,
+        used_bytes=sum(int(info["used_memory"]) for info in servers),
+        limit_bytes=sum(limits) if all(limits) else 0,
+    )
 
 
 async def mean_fields(index: RedisIndex) -> float:
@@ -64,53 +78,52 @@ def _choose(count: int, most: int) -> list[int]:
     return list(range(count)) if count <= most else sorted(random.Random(1).sample(range(count), most))  # noqa: S311 - no secret
 
 
-async def _facts_of_slot(index: RedisIndex, slot: int, keys: KeySamples) -> SlotFacts:
-    packed, rebuilder, now = await ask(index.asking, "HMGET", index.facts_keys[slot], "layout", "rebuilder", "now")
-    documents, oldest_ms = await _documents(index, slot, keys[slot, KeyKind.REGISTRY], int(now or 0))
-    memory_bytes = await _memory(index, slot, keys)
-    return SlotFacts(index.state_in(packed, rebuilder), documents, oldest_ms, memory_bytes)
-
-
-async def _documents(index: RedisIndex, slot: int, sample: KeySample, now_ms: int) -> tuple[int, int | None]:
+async def _documents(index: RedisIndex, nows_ms: Sequence[int], step: Callable[[int], None]) -> tuple[int, int | None]:
     """Return the count of documents that can be found, and when the oldest of them was observed."""
-    sizes = await lengths_of(index.client, sample.keys)
-    read = max(_READ // index.layout.shape.slots, _LEAST_READ)
-    found = await pipelined(index.client, [("HGETALL", key) for key in sample.keys[:read]])
+    chunks, one_in = await _registry(index, step)
+    chosen = sorted(chunks, key=crc32)
+    sizes = await lengths_of(index.client, chosen)
+    found = await pipelined(index.client, [("HGETALL", key) for key in chosen[:_READ]])
     numbers = [
-        int(number)
-        for fields in found
+        (chunks[key], int(number))
+        for key, fields in zip(chosen, found, strict=False)
         for field, number in fields.items()
         if len(field) == DOCUMENT_BYTES  # others are labels and removals
     ]
-    observed = await _observed(index, slot, numbers, now_ms)
+    observed = await _observed(index, numbers, nows_ms)
     share = len(observed) / max(sum(map(len, found)), 1)
-    return round(sample.of_all(sum(sizes)) * share), min(observed, default=None)
+    return round(sum(sizes) * one_in * share), min(observed, default=None)
 
 
-async def _observed(index: RedisIndex, slot: int, numbers: Sequence[int], now_ms: int) -> list[int]:
-    """Return when those of these states that can be found were observed."""
-    layout, head = index.layout, index.layout.tag(slot) + KeyKind.STATES
-    places = [(head + layout.group(number), layout.field(number)) for number in numbers]
+async def _registry(index: RedisIndex, step: Callable[[int], None]) -> tuple[dict[bytes, int], int]:
+    """Return some chunks of the registry with their slots, and how many chunks each stands for."""
+    chunks: dict[bytes, int] = {}
+    one_in, passed = 1, 0
+    async for slot, key in stored_keys(index, KeyKind.REGISTRY):
+        if crc32(key) % one_in == 0:
+            chunks[key] = slot
+        if len(chunks) > _CHUNKS:
+            one_in *= 2
+            chunks = {key: slot for key, slot in chunks.items() if crc32(key) % one_in == 0}
+        passed += 1
+        if passed % _STEP == 0:
+            step(_STEP)
+    return chunks, one_in
+
+
+async def _observed(index: RedisIndex, numbers: Sequence[tuple[int, int]], nows_ms: Sequence[int]) -> list[int]:
+    """Return when those of these states, each with its slot, that can be found were observed."""
+    layout = index.layout
+    places = [
+        (layout.tag(slot) + KeyKind.STATES + layout.group(number), layout.field(number)) for slot, number in numbers
+    ]
     found = await pipelined(index.client, [("HGET", key, field) for key, field in places])
     views = [
-        unpack_view(layout, Query(number), now_ms, packed)
-        for number, packed in zip(numbers, found, strict=True)
+        unpack_view(layout, Query(number), nows_ms[slot], packed)
+        for (slot, number), packed in zip(numbers, found, strict=True)
         if packed
     ]
     return [view.order.observed_ms for view in views if view is not None and not view.is_gone]
-
-
-async def _memory(index: RedisIndex, slot: int, keys: KeySamples) -> int | None:
-    """Return the memory of a slot, or None if our user may not run MEMORY USAGE."""
-    found = 0
-    for kind in KeyKind:
-        sample = keys[slot, kind]
-        measured = sample.keys[:_MEASURED]
-        sizes = await memories_of(index.client, measured)
-        if sizes is None:
-            return None
-        found += round(sum(sizes) * sample.count / max(len(measured), 1))
-    return found
 
 
 _PAGE = 500  # hashes of states that are read at once
@@ -122,7 +135,7 @@ async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFa
     This walks through all keys of the servers, so it takes a while where there are many.
     """
     page: list[bytes] = []
-    async for _, _, key in stored_keys(index, KeyKind.STATES):
+    async for _, key in stored_keys(index, KeyKind.STATES):
         page.append(key)
         if len(page) == _PAGE:
             for facts in await families_in(index, page, now_ms):
@@ -146,28 +159,19 @@ async def families_in(index: RedisIndex, groups: Sequence[bytes], now_ms: int = 
     return await families_of(index.store(lease or NO_LEASE), founders, now_ms)
 
 
-@dataclass(frozen=True)
-class Totals:
-    """Facts about all slots of an index and their servers."""
+async def stored_keys(index: RedisIndex, kind: KeyKind) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield slot and name of each key of a kind.
 
-    families: int  # Families with a second member. Estimated.
-    copies: int  # Their members but the first of each. Estimated.
-    used_bytes: int  # memory that all servers use
-    limit_bytes: int  # The sum of their `maxmemory`. 0: at least one has none.
+    A key may be yielded twice. This walks through all keys of the servers, so it takes a while where there are many.
+    """
+    async for key in keys_of(index.client, index.layout.prefix + b"*}" + kind):
+        slot = _slot(index.layout, key, kind)
+        if slot is not None:
+            yield slot, key
 
 
-async def totals(index: RedisIndex, keys: KeySamples) -> Totals:
-    """Return the facts about all slots and their servers."""
-    families = copies = 0
-    for sample in (keys[slot, KeyKind.STATES] for slot in range(index.layout.shape.slots)):
-        sizes = [facts.size for facts in await families_in(index, sample.keys)]
-        families += sample.of_all(len(sizes))
-        copies += sample.of_all(sum(max(size - 1, 0) for size in sizes))
-    servers = await server_facts(index.client)
-    limits = [int(info.get("maxmemory") or 0) for info in servers]
-    return Totals(
-        families=families,
-        copies=copies,
-        used_bytes=sum(int(info["used_memory"]) for info in servers),
-        limit_bytes=sum(limits) if all(limits) else 0,
-    )
+def _slot(layout: StoreLayout, key: bytes, kind: KeyKind) -> int | None:
+    """Return the slot of a key, or None if another index owns the key."""
+    place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
+    slot = place.partition(b".")[0]
+    return int(slot) if rest[:1] == kind and slot.isdigit() and int(slot) < layout.shape.slots else None

@@ -195,18 +195,6 @@ async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
     return await pipelined(client, [("HLEN", key) for key in keys])
 
 
-async def memories_of(client: Client, keys: Sequence[bytes]) -> list[int] | None:
-    """Return the bytes of memory that each key takes, 0 for a missing one.
-
-    None means that our user may not run MEMORY USAGE.
-    """
-    try:
-        found = await pipelined(client, [("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
-    except SettingsError:
-        return None
-    return [size or 0 for size in found]
-
-
 async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
     """Return the replies to plain commands, each about one key, in few round trips."""
     replies: list[Any] = []
