@@ -15,8 +15,6 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -24,12 +22,14 @@ from benchmarks.crawl.pages import Page
 from benchmarks.crawl.web import Web
 from benchmarks.speed.measure import positive
 from nearstream.schemas.documents.document import to_milliseconds
+from nearstream.streams.deciding.decider import Decider
+from nearstream.streams.deciding.memory import MemoryDecisions
+from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.config.settings import load
-from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, FetchAll, Policy, Tally, TextHash
-from nearstream.workers.operations.backtest.playing import Deciding, page_record
+from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, Tally
+from nearstream.workers.operations.backtest.playing import Player, named, page_record, ratios
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
-from tests.support.memory_decisions import MemoryDecisions
 
 _ROUNDS = (0, 6, 12, 18, 23.97, 24.6, 30, 36, 48, 72, 96, 120, 144)
 _ROUND_HOURS = 5 / 60
@@ -38,6 +38,7 @@ _WAITS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 24, 30, 36, 48)  #
 _SHOWN = (6, 9, 12)
 _START_MS = to_milliseconds(datetime(2026, 11, 1, tzinfo=UTC))
 _WORST = 12
+_OF_KINDS = ("fetches", "stale_hours", "called_same")
 _COLUMNS = ("fetches", "wasted", "stale_page_hours", "fresh", "called_same")
 
 Pages = Mapping[str, Page]
@@ -66,59 +67,26 @@ def _fetch(web: Pages, page: Page, hour: float) -> Fetch:
     return Fetch(page.url, at_ms, status, record, page.key(hour))
 
 
-async def play(policy: Policy, rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> Tally:
-    """Ask a policy for the pages of each round, one by one, or for all at the begin of the round."""
-    tally = Tally()
-    for crawl in rounds:
-        begin = crawl[0].at_ms
-        due = {each.url for each in crawl if await policy.is_due(each.url, begin)} if at_once else set()
-        for each in crawl:
-            is_due = each.url in due if at_once else await policy.is_due(each.url, each.at_ms)
-            await tally.ask(policy, each, is_due=is_due)
-    return tally
-
-
-async def _tallies(rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> dict[str, Tally]:
-    """Play each policy."""
-    played = partial(play, rounds=rounds, at_once=at_once)
-    made = {"fetch all": await played(FetchAll())}
-    for hours in _WAITS:
-        made[_waits(hours)] = await played(TextHash(hours))
+async def play(rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> Player:
+    """Play the pages of each round, for which is asked one by one, or for all at the begin of the round."""
     job = embedded(Deployment.of(load({})))
-    made["nearstream"] = await played(Deciding(job, MemoryDecisions()))
+    player = Player(job, Decider(MemoryDecisions(), site_of), _WAITS)
+    for crawl in rounds:
+        due = {each.url: await player.due(each.url, crawl[0].at_ms) for each in crawl} if at_once else {}
+        for each in crawl:
+            await player.play(each, due.get(each.url) or await player.due(each.url, each.at_ms))
     job.pages.close()
-    return made
-
-
-def _waits(hours: float) -> str:
-    return f"text hash, Nutch {hours} h"
-
-
-def beside(ours: Figures, yardstick: Sequence[Figures]) -> dict[str, float | None]:
-    """Return our share of the fetches at equal stale page hours, and of these hours at equal fetches."""
-    told = {}
-    for name, equal in (("fetches", "stale_page_hours"), ("stale_page_hours", "fetches")):
-        theirs = between(sorted((each[equal], each[name]) for each in yardstick), ours[equal])
-        told[f"{name} at equal {equal}"] = theirs and round(ours[name] / theirs, 3)
-    return told
-
-
-def between(points: Sequence[tuple[float, float]], at: float) -> float | None:
-    """Return the height of a line through points at a place, or None beside all of them."""
-    for (left, low), (right, high) in pairwise(points):
-        if left <= at <= right:
-            return low + (high - low) * (at - left) / ((right - left) or 1)
-    return None
+    return player
 
 
 def _worst_kinds(web: Pages, tallies: Mapping[str, Sequence[Tally]]) -> Iterator[dict[str, str | float]]:
     """Yield by kind the means of fetches, stale hours and what was called the same, beside the yardstick."""
-    sums = {name: _by_kind(web, tallies[name]) for name in ("nearstream", _waits(9))}
+    sums = {name: _by_kind(web, tallies[name]) for name in ("nearstream", named(9))}
     pages = Counter(page.kind for page in web.values())
     for kind in sorted(pages, key=lambda kind: -sums["nearstream"]["stale_hours", kind]):
         row: dict[str, str | float] = {"kind": kind, "pages": pages[kind]}
         for name, counts in sums.items():
-            for what in ("fetches", "stale_hours", "called_same"):
+            for what in _OF_KINDS:
                 row[f"{name.split(',')[0]} {what}"] = round(counts[what, kind] / len(tallies[name]), 1)
         yield row
 
@@ -126,9 +94,9 @@ def _worst_kinds(web: Pages, tallies: Mapping[str, Sequence[Tally]]) -> Iterator
 def _by_kind(web: Pages, tallies: Sequence[Tally]) -> Counter[tuple[str, str]]:
     counts = Counter[tuple[str, str]]()
     for tally in tallies:
-        for url, tried in tally.tried().items():
-            for what, value in tried._asdict().items():
-                counts[what, web[url].kind] += value
+        for url, page in tally.pages.items():
+            for what in _OF_KINDS:
+                counts[what, web[url].kind] += getattr(page, what)
     return counts
 
 
@@ -138,16 +106,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     picked = random.Random(options.seed).sample(list(web.values()), min(options.pages, len(web)))
     for number in range(options.starts):
         rounds = crawls(web, picked, number * _SHIFT_HOURS, options.every)
-        for name, tally in asyncio.run(_tallies(rounds, at_once=options.batch)).items():
+        for name, tally in asyncio.run(play(rounds, at_once=options.batch)).tallies.items():
             found.setdefault(name, []).append(tally)
     means = {name: _mean([tally.figures() for tally in tallies]) for name, tallies in found.items()}
-    shown = ["fetch all", *map(_waits, _SHOWN), "nearstream"]
+    shown = ["fetch all", *map(named, _SHOWN), "nearstream"]
     return {
         "pages": len(picked),
         "kinds": len({page.kind for page in picked}),
         "rounds": len(rounds),
         "policies": {name: means[name] for name in shown},
-        "ratios": beside(means["nearstream"], [means[_waits(hours)] for hours in _WAITS]),
+        "ratios": ratios(means["nearstream"], [means[named(hours)] for hours in _WAITS]),
         "worst_kinds": list(_worst_kinds(web, found))[:_WORST],
     }
 

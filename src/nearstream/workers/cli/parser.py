@@ -18,6 +18,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "anybody with files, without servers": {
         "scan": ("scan:add_scan", "say what each document of files is to those before it"),
         "compare": ("compare:add_compare", "show how two documents relate, with all evidence"),
+        "backtest": ("backtest:add_backtest", "say what decisions about refetches would save and miss on a log"),
         "demo": ("demo:add_demo", "scan the example documents, or show the live page over a made-up day"),
     },
     "operators, to set up and run": {

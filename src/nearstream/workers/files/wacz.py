@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BufferedReader, RawIOBase
 from typing import IO, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -16,20 +15,17 @@ _IS_ENCRYPTED = 1
 _WARC = (".warc", ".warc.gz", ".warc.zst")
 
 
-@dataclass
 class _Bounded:
     """A file of which a bounded part is read at once."""
 
-    stream: BufferedReader
+    def __init__(self, stream: BufferedReader) -> None:
+        self.seek, self.tell, self.seekable, self._read = stream.seek, stream.tell, stream.seekable, stream.read
 
-    def __post_init__(self) -> None:
-        self.seek, self.tell, self.seekable = self.stream.seek, self.stream.tell, self.stream.seekable
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = DIRECTORY_MAX_BYTES) -> bytes:
         """Read `size` bytes, or fewer at the end."""
         if size > DIRECTORY_MAX_BYTES:
             raise UnreadableFileError(f"its list of files has more than {DIRECTORY_MAX_BYTES} bytes")
-        return self.stream.read(size if size >= 0 else DIRECTORY_MAX_BYTES)
+        return self._read(size if size >= 0 else DIRECTORY_MAX_BYTES)
 
 
 def warc_files(stream: BufferedReader) -> Iterator[tuple[str, Iterator[bytes]]]:

@@ -1,11 +1,11 @@
-"""Count what a crawler saves and misses that fetches as a policy says."""
+"""Count what a crawler saves and misses that leaves fetches out."""
 
 import hashlib
 import html
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord
 
@@ -26,111 +26,74 @@ class Fetch(NamedTuple):
     content: str  # What is to be seen on the page. Empty: nothing is.
 
 
-class Policy(Protocol):
-    """Says which pages a crawler fetches."""
+@dataclass
+class PageTally:
+    """What came of one page."""
 
-    async def is_due(self, url: str, at_ms: int) -> bool:
-        """Return whether a page is to be fetched at a time."""
+    held: str = ""  # what its newest fetch brought
+    fetches: int = 0
+    called_same: int = 0
+    stale_ms: int = 0  # up to the latest question
+    asked_ms: int = 0
+    gap_ms: int = 0  # between the latest two questions
+    is_stale: bool = False  # since the latest question
 
-    async def take(self, fetch: Fetch) -> bool:
-        """Learn what a fetch brought. Return whether the page is said to have nothing new."""
+    @property
+    def stale_hours(self) -> float:
+        """Return how long it was stale, after the latest question as long as before it."""
+        return (self.stale_ms + self.gap_ms * self.is_stale) / HOUR_MS
 
-
-class Tried(NamedTuple):
-    """What came of one page under a policy."""
-
-    fetches: int
-    stale_hours: float
-    called_same: int
+    def go_on(self, at_ms: int) -> None:
+        """Count the time up to another question."""
+        self.gap_ms = at_ms - (self.asked_ms or at_ms)
+        self.stale_ms += self.gap_ms * self.is_stale
+        self.asked_ms, self.is_stale = at_ms, False
 
 
 @dataclass
 class Tally:
-    """Counts over the fetches for which a policy was asked.
+    """Counts what comes of the fetches of a log.
 
-    A page is fresh when the newest fetch of some page brought what it shows. It is stale from the moment at which it
-    was asked for and was not fetched to the next one.
+    A page is fresh when the newest fetch of some page brought what it shows. If it is not and is left out, it is stale
+    to the next time that it is asked for.
     """
 
-    asked: int = 0  # how often a page with something to be seen was asked for
-    fresh: int = 0  # how often its content was known then, or fetched
-    fetches: int = 0
-    refetches: int = 0
-    wasted: int = 0  # refetches that brought nothing that was not known
-    called_same: int = 0  # fetches that brought something new, of which the policy said that it is not
-    saved_bytes: int = 0  # of pages that were not fetched
-    stale_ms: int = 0  # summed over pages
-    _held: dict[str, str] = field(default_factory=dict)  # by page what its newest fetch brought
+    pages: dict[str, PageTally] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
     _holders: Counter[str] = field(default_factory=Counter)  # by content how many pages hold it
-    _stale_since: dict[str, int] = field(default_factory=dict)
-    _tried: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))  # as `Tried`
 
-    async def ask(self, policy: Policy, fetch: Fetch, *, is_due: bool) -> None:
-        """Count what a policy says of a page, and let it take the page if it is due."""
-        url, content = fetch.url, fetch.content
-        self._end_staleness(fetch)
-        is_new = bool(content) and not self._holders[content]
-        if is_due:
-            self._count_fetch(url, is_new=is_new)
-            said_same = await policy.take(fetch)
-            if is_new and said_same:
-                self.called_same += 1
-                self._tried[url][2] += 1
-            self._hold(url, content)
-        else:
-            self.saved_bytes += len((fetch.record and fetch.record.value) or b"")
-            if is_new:
-                self._stale_since[url] = fetch.at_ms
-        self.asked += bool(content)
-        self.fresh += bool(content) and (is_due or not is_new)
+    def ask(self, fetch: Fetch, *, is_due: bool, said_same: bool = False) -> None:
+        """Count a fetch, which is made if it is due.
 
-    def tried(self) -> dict[str, Tried]:
-        """Return what came of each page, worst first: the most stale hours, of which a change not seen counts a day."""
-        worst = sorted(self._tried.items(), key=lambda each: (-each[1][1] - each[1][2] * _DAY_MS, each[0]))
-        return {url: Tried(fetches, round(stale / HOUR_MS, 1), same) for url, (fetches, stale, same) in worst}
+        `said_same`: its page is said to have nothing new.
+        """
+        page, content = self.pages.setdefault(fetch.url, PageTally()), fetch.content
+        page.go_on(fetch.at_ms)
+        is_new, is_again = bool(content) and not self._holders[content], bool(page.fetches)
+        self._counts.update(asked=bool(content), fresh=bool(content) and (is_due or not is_new))
+        if not is_due:
+            page.is_stale = is_new
+            self._counts["saved_bytes"] += len((fetch.record and fetch.record.value) or b"")
+            return
+        self._counts.update(fetches=1, refetches=is_again, wasted=is_again and not is_new)
+        page.fetches += 1
+        page.called_same += is_new and said_same
+        if content:
+            self._holders.update({page.held: -1})
+            self._holders[content] += 1
+            page.held = content
 
     def figures(self) -> dict[str, float]:
         """Return the counts of a report."""
+        counts = self._counts
         return {
-            "fetches": self.fetches,
-            "wasted": round(self.wasted / max(self.refetches, 1), 4),
-            "stale_page_hours": round(self.stale_ms / HOUR_MS, 1),
-            "fresh": round(self.fresh / max(self.asked, 1), 4),
-            "called_same": self.called_same,
-            "saved_bytes": self.saved_bytes,
+            "fetches": counts["fetches"],
+            "wasted": round(counts["wasted"] / max(counts["refetches"], 1), 4),
+            "stale_page_hours": round(sum(page.stale_hours for page in self.pages.values()), 1),
+            "fresh": round(counts["fresh"] / max(counts["asked"], 1), 4),
+            "called_same": sum(page.called_same for page in self.pages.values()),
+            "saved_bytes": counts["saved_bytes"],
         }
-
-    def _count_fetch(self, url: str, *, is_new: bool) -> None:
-        is_again = url in self._held
-        self.fetches += 1
-        self._tried[url][0] += 1
-        self.refetches += is_again
-        self.wasted += is_again and not is_new
-
-    def _hold(self, url: str, content: str) -> None:
-        before = self._held.setdefault(url, "")
-        if content and content != before:
-            self._holders[before] -= bool(before)
-            self._holders[content] += 1
-            self._held[url] = content
-
-    def _end_staleness(self, fetch: Fetch) -> None:
-        stale = fetch.at_ms - self._stale_since.pop(fetch.url, fetch.at_ms)
-        if stale:
-            self.stale_ms += stale
-            self._tried[fetch.url][1] += stale
-
-
-class FetchAll:
-    """Fetches every page each time."""
-
-    async def is_due(self, _: str, __: int) -> bool:
-        """Return that it is."""
-        return True
-
-    async def take(self, _: Fetch) -> bool:
-        """Say of no page that it has nothing new."""
-        return False
 
 
 @dataclass
@@ -142,30 +105,26 @@ class TextHash:
     """
 
     first_hours: float  # after the first fetch of a page
-    _digests: dict[str, bytes] = field(default_factory=dict)
-    _intervals: dict[str, float] = field(default_factory=dict)  # in milliseconds
-    _due: dict[str, float] = field(default_factory=dict)
+    _known: dict[str, tuple[bytes, float, float]] = field(
+        default_factory=dict
+    )  # its digest, interval, and when it is due
 
-    async def is_due(self, url: str, at_ms: int) -> bool:
+    def is_due(self, url: str, at_ms: int) -> bool:
         """Return whether the interval of a page is over."""
-        return at_ms >= self._due.get(url, 0)
+        return url not in self._known or at_ms >= self._known[url][2]
 
-    async def take(self, fetch: Fetch) -> bool:
-        """Compare the text with that of the fetch before."""
-        interval = self._intervals.get(fetch.url, self.first_hours * HOUR_MS)
-        is_same = False
-        if fetch.record is not None:
-            digest, before = text_digest(fetch.record.value or b""), self._digests.get(fetch.url)
-            is_same = digest == before
-            self._digests[fetch.url] = digest
-            if before is not None:
-                interval = max(interval * (_LONGER if is_same else _SHORTER), _MINUTE_MS)
-        elif fetch.status in GONE:
-            interval *= _GONE_LONGER
-        self._intervals[fetch.url] = interval
-        is_failure = fetch.record is None and fetch.status not in GONE
-        self._due[fetch.url] = fetch.at_ms + (_DAY_MS if is_failure else interval)
-        return is_same
+    def take(self, fetch: Fetch) -> bool:
+        """Compare the text with that of the fetch before, and return whether it is equal."""
+        before, interval, _ = self._known.get(fetch.url, (b"", self.first_hours * HOUR_MS, 0))
+        if fetch.record is None and fetch.status not in GONE and not 300 <= fetch.status < 400:
+            self._known[fetch.url] = before, interval, fetch.at_ms + _DAY_MS
+            return False
+        digest = before if fetch.status in GONE else text_digest((fetch.record and fetch.record.value) or b"")
+        if before:
+            factor = _GONE_LONGER if fetch.status in GONE else _LONGER if digest == before else _SHORTER
+            interval = max(interval * factor, _MINUTE_MS)
+        self._known[fetch.url] = digest, interval, fetch.at_ms + interval
+        return digest == before
 
 
 def text_digest(page: bytes) -> bytes:
