@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nearstream.streams.deciding.states import PageState
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
 from nearstream.streams.store.registration import Status
@@ -11,8 +12,11 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.index.schemes import schemes, switch_scheme
+from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.redis.server.client import open_client
 from tests.devstack.server import LocalServer
+from tests.support.decisions import decision
 from tests.support.made_up import KEY, STANDARD, sign, words
 from tests.support.matched import crawl, matcher
 
@@ -70,3 +74,15 @@ async def test_a_node_that_is_silent_is_an_outage_that_is_made_up_for(
     found = await lane.match_all(BATCH[6:], is_again=True)
     assert {each.registered.status for each in found} <= {Status.NEW, Status.KNOWN}
     assert all(each.verdict for each in found)
+
+
+async def test_pages_on_several_nodes_are_read_at_once_and_named_when_they_are_due(address: IndexAddress) -> None:
+    async with open_client(address.connection) as client:
+        store = DecisionStore(client, address.namespace)
+        names = [f"https://a.example/{number}" for number in range(40)]
+        for number, name in enumerate(names):
+            await store.write(PageState(decision(name, "keep", -1 - number % 2)))
+        await store.write_alias("default", "https://a.example/old", names[7])
+        found = await store.read_states("default", [*names, "https://a.example/old", "https://a.example/new"])
+        assert [state and state.decision.lineage for state in found] == [*names, names[7], None]
+        assert {state.decision.lineage for state in await store.due("default", "a.example", 99)} == set(names)

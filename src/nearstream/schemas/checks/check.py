@@ -142,7 +142,7 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     last_modified: str | None = None  # Its Last-Modified, for If-Modified-Since.
     degraded: bool = False  # Redis did not answer, or not in time, so `skip` is false.
     # Why the answer is degraded. `deadline`: it took 150 ms, or `NEARSTREAM_API_SECONDS`. `index_unavailable`: Redis
-    # does not answer. `index_refused`: Redis refuses the user, who needs GET, MGET and ZRANGEBYSCORE.
+    # does not answer. `index_refused`: Redis refuses the user, who needs GET and ZRANGEBYSCORE.
     reason: SkipReason = ""
 
 

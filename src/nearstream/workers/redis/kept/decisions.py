@@ -11,7 +11,7 @@ import msgspec
 from nearstream.streams.deciding.states import FOLLOWERS_MAX, HostErrors, PageState
 from nearstream.streams.estimates.frames import Frame
 from nearstream.streams.ingest.lineage import host_of
-from nearstream.workers.redis.server.client import Caller, ask, ask_fields, ask_values
+from nearstream.workers.redis.server.client import Caller, ask, ask_fields, pipelined
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _ALIAS = b"@"  # begins the name of a page, stored under another one
@@ -59,8 +59,10 @@ class DecisionStore:
 
     async def write(self, state: PageState) -> None:
         """Store the state of a page, in place of the one before."""
-        await self._set(state.decision.collection, state.decision.lineage, msgspec.msgpack.encode(state))
-        await self._list(state)
+        decision = state.decision
+        key = self._key(decision.collection, decision.lineage)
+        storing = ("SET", key, msgspec.msgpack.encode(state), "EX", KEPT_SECONDS)
+        await pipelined(self.client, [storing, *self._listing(state)])
 
     async def write_alias(self, collection: str, alias: str, name: str) -> None:
         """Give a page another name."""
@@ -114,27 +116,30 @@ class DecisionStore:
         name = follower.encode("utf-8", "surrogatepass")
         await ask(self.client, "HDEL", self._key(collection, _FOLLOWERS + canonical), name)
 
-    async def _list(self, state: PageState) -> None:
-        """List when a page is due, if its lineage is a URL.
+    def _listing(self, state: PageState) -> list[tuple[str, bytes, *tuple[bytes | int, ...]]]:
+        """Return the commands that list when a page is due, if its lineage is a URL.
 
         Of too many pages of a host, those due last are left out.
         """
         decision = state.decision
         host = host_of(decision.lineage)
         if not host:
-            return
+            return []
         key, due_at = self._key(decision.collection, _DUE + host), int(decision.until.timestamp())
         score = due_at - _ERROR if state.is_error_page else due_at
-        await ask(self.client, "ZADD", key, score, _digest(decision.collection, decision.lineage))
-        await ask(self.client, "PEXPIRE", key, 1000 * KEPT_SECONDS)
-        await ask(self.client, "ZREMRANGEBYRANK", key, DUE_MAX, -1)
+        return [
+            ("ZADD", key, score, _digest(decision.collection, decision.lineage)),
+            ("PEXPIRE", key, 1000 * KEPT_SECONDS),
+            ("ZREMRANGEBYRANK", key, DUE_MAX, -1),
+        ]
 
     async def _states(self, collection: str, keys: Sequence[bytes]) -> list[PageState | None]:
         states: list[PageState | None] = []
         for start in range(0, len(keys), _STATES_AT_ONCE):
-            values = await ask_values(self.client, keys[start : start + _STATES_AT_ONCE])
+            values = await pipelined(self.client, [("GET", key) for key in keys[start : start + _STATES_AT_ONCE]])
             aliases = {value: self._key(collection, _name(value)) for value in values if _is_alias(value)}
-            named = dict(zip(aliases, await ask_values(self.client, list(aliases.values())), strict=True))
+            behind = await pipelined(self.client, [("GET", key) for key in aliases.values()])
+            named = dict(zip(aliases, behind, strict=True))
             states += [_state(named.get(value, value) if value else None) for value in values]
         return states
 

@@ -131,16 +131,6 @@ async def ask_fields(client: Caller, key: bytes) -> dict[bytes, bytes]:
     return found if isinstance(found, dict) else dict(zip(found[::2], found[1::2], strict=True))
 
 
-async def ask_values(client: Caller, keys: Sequence[bytes]) -> list[bytes | None]:
-    """Return the value of each key, None for a missing one.
-
-    Each server that has some of the keys is asked once.
-    """
-    if isinstance(client, RedisCluster):
-        return await pipelined(client, [("GET", key) for key in keys])
-    return list(await ask(client, "MGET", *keys)) if keys else []
-
-
 async def call(client: Caller, name: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
     """Return the reply of a function of one key. Load the library if it is missing."""
     with errors_mapped():
@@ -195,13 +185,20 @@ async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
     return await pipelined(client, [("HLEN", key) for key in keys])
 
 
-async def pipelined(client: Client, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
+async def pipelined(client: Caller, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
     """Return the replies to plain commands, each about one key, in few round trips."""
     replies: list[Any] = []
     for start in range(0, len(commands), _PIPELINE_COMMANDS):
+        some = commands[start : start + _PIPELINE_COMMANDS]
         with errors_mapped():
+            if isinstance(client, SharedConnection):
+                replies += await client.execute_commands(some)
+                refusals = [reply for reply in replies if isinstance(reply, ResponseError)]
+                if refusals:
+                    raise refusals[0]
+                continue
             async with client.pipeline(transaction=False) as pipeline:
-                for command in commands[start : start + _PIPELINE_COMMANDS]:
+                for command in some:
                     # Without a target, the client of a cluster would look for the owner of each key.
                     pipeline.execute_command(*command, **await _owner(client, command[1]))
                 replies += await pipeline.execute()
