@@ -141,7 +141,7 @@ async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
 
 async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FOLLOWERS_MAX == 1_000
-    for module in ("tests.support.memory_decisions", "nearstream.workers.redis.kept.decisions"):
+    for module in ("nearstream.streams.deciding.memory", "nearstream.workers.redis.kept.decisions"):
         monkeypatch.setattr(f"{module}.FOLLOWERS_MAX", 3)
     assert [await store.follow("default", PAGE, name) for name in ("ü", "b", "c", "d", "b")] == [True] * 3 + [
         False,
