@@ -13,17 +13,17 @@ from nearstream.schemas.checks.check import CheckAnswer
 from nearstream.schemas.documents.evidence import Amount, SourceRef
 from nearstream.schemas.topics.codec import encode_signature_line
 from nearstream.workers.cli.arguments import add_against, add_json, add_paths, add_timeout, declare
-from nearstream.workers.cli.events import COLUMNS, KIND_COLUMNS, cut, reference_line, sentence, with_details
+from nearstream.workers.cli.events import KIND_COLUMNS, reference_line, with_details
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import (
     PATH_CHARACTERS,
-    columns,
     escaped,
     print_json,
     print_line,
     print_message,
     print_report,
+    printable,
 )
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -142,14 +142,10 @@ def _show(checked: "Checked", options: argparse.Namespace) -> bool:
 
 
 def _line(document_id: str, answer: CheckAnswer) -> str:
-    """Return the answer as a line: relation, document, counterpart, and the details that fit."""
+    """Return the answer as a line: relation, document, counterpart, details."""
     kind = answer.relation or ("unique" if answer.verdict == "none" else answer.verdict)
-    start = f"{kind:<{KIND_COLUMNS}} "
-    if answer.match is None:
-        text = start + cut(document_id, COLUMNS - columns(start))
-    else:
-        text = sentence(start, document_id, "~", answer.match.id)
-    return with_details(text, list(_details(answer)))
+    of = f" ~ {printable(answer.match.id)}" if answer.match else ""
+    return with_details(f"{kind:<{KIND_COLUMNS}} {printable(document_id)}{of}", _details(answer))
 
 
 def _details(answer: CheckAnswer) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Print verdicts and events, each as a line of at most 120 columns, and follow them as they arrive."""
+"""Print verdicts and events, each as a line, and follow them as they arrive."""
 
 import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -25,12 +25,9 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.workers.cli.arguments import add_json, add_since, add_timeout, collection, declare
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import columns, escaped, print_json, print_line, printable
+from nearstream.workers.operations.terminal import escaped, print_json, print_line, printable
 
-COLUMNS = 120
 KIND_COLUMNS = 16
-# Kept free of ids, for the first detail.
-_DETAIL_COLUMNS = len("  [resemblance 0.90]")
 NOTHING_NEW = ("unique", "unchanged")
 _GONE = "a document that is gone"
 UNKNOWN = "unknown_record"
@@ -96,10 +93,9 @@ def print_arrival(record: ConsumerRecord, event: Event | None) -> None:
     if event is not None:
         print_event(event)
         return
-    start = f"{'unknown':<{KIND_COLUMNS}} "
-    after = f" {record.partition} offset {record.offset} is no event of this release"
-    topic = cut(record.topic, COLUMNS - len(start) - len(after))
-    print_line(f"{start}{topic}{after}", color=_UNKNOWN_COLOR, flush=True)
+    place = f"{record.topic} {record.partition} offset {record.offset}"
+    told = f"{'unknown':<{KIND_COLUMNS}} {place} is no event of this release"
+    print_line(told, color=_UNKNOWN_COLOR, flush=True)
 
 
 def arrival_object(record: ConsumerRecord, event: Event | None) -> dict[str, Any]:
@@ -128,21 +124,17 @@ def print_verdict(verdict: DocumentVerdict, distance_exact: int | None = None) -
 
 
 def line(event: Event) -> str:
-    """Format an event as one line: type, ids, then the details that fit.
-
-    Ids that are too long lose their middle.
-    """
+    """Format an event as one line: type, ids, details."""
     if isinstance(event, DocumentVerdict):
         return verdict_line(event, f"verdict {event.verdict}: ")
     if isinstance(event, Retraction):
-        after = ": events that name it are void"
-        return f"{'removed':<{KIND_COLUMNS}} {cut(event.document_id, COLUMNS - KIND_COLUMNS - 1 - len(after))}{after}"
+        return f"{'removed':<{KIND_COLUMNS}} {printable(event.document_id)}: events that name it are void"
     kind = kind_of(event)
     verb = _VERBS.get(kind, "~")
     if isinstance(event, Containment):
         verb = "lies in" if event.inner == "newer" else "holds"
-    text = sentence(f"{kind:<{KIND_COLUMNS}} ", event.newer.id, verb, event.older.id)
-    return with_details(text, list(_details(event)))
+    ids = f"{printable(event.newer.id)} {verb} {printable(event.older.id)}"
+    return with_details(f"{kind:<{KIND_COLUMNS}} {ids}", _details(event))
 
 
 def _details(event: RelationEvent) -> Iterator[str]:
@@ -163,27 +155,23 @@ def _details(event: RelationEvent) -> Iterator[str]:
         yield f", +{event.added} -{event.removed}"
     if not isinstance(evidence.distance, UnsetType):
         yield f", distance {evidence.distance.value}"
-    if not isinstance(evidence.containment, UnsetType):
-        shares = evidence.containment
-        yield f", newer in older {shares.newer_in_older:.2f}, older in newer {shares.older_in_newer:.2f}"
-    yield f", {evidence.keys.bands} bands and {evidence.keys.anchors} anchors shared"
 
 
 def verdict_line(verdict: DocumentVerdict, start: str = "", distance_exact: int | None = None) -> str:
-    """Format a verdict as one line: its kind (or `start`), documents, then the details that fit."""
+    """Format a verdict as one line: its kind (or `start`), documents, details."""
     start = start or f"{verdict.verdict:<{KIND_COLUMNS}} "
     if verdict.verdict in NOTHING_NEW:
-        text = start + cut(verdict.id, COLUMNS - columns(start))
+        text = start + printable(verdict.id)
     else:
-        text = sentence(start, verdict.id, _verb(verdict), verdict.of.id if verdict.of else _GONE)
-    return with_details(text, list(_verdict_details(verdict, distance_exact)))
+        of = printable(verdict.of.id) if verdict.of else _GONE
+        text = f"{start}{printable(verdict.id)} {_verb(verdict)} {of}"
+    return with_details(text, _verdict_details(verdict, distance_exact))
 
 
 def reference_line(found: ReferenceMatch) -> str:
     """Format a reference as a line to follow that of the verdict."""
     start = f"{'':<{KIND_COLUMNS}} {found.relation} of {found.collection}/"
-    detail = f", resemblance {found.resemblance.value:.2f}"
-    return with_details(start + cut(found.id, COLUMNS - columns(start) - columns(detail) - 2), [detail])
+    return with_details(start + printable(found.id), [f"resemblance {found.resemblance.value:.2f}"])
 
 
 def _verb(verdict: DocumentVerdict) -> str:
@@ -231,51 +219,7 @@ def _family_details(verdict: DocumentVerdict) -> Iterator[str]:
         yield f" on {verdict.family.sites} sites"
 
 
-def sentence(start: str, one: str, verb: str, other: str) -> str:
-    """Return a line with two ids and a verb, with room for a detail."""
-    one, other = _fitted(one, other, COLUMNS - columns(start) - columns(verb) - 2 - _DETAIL_COLUMNS)
-    return f"{start}{one} {verb} {other}"
-
-
-def with_details(text: str, details: list[str]) -> str:
-    """Append the details that fit into the line, in brackets, the most important first.
-
-    Each begins with its separator.
-    """
-    shown, room = "", COLUMNS - columns(text)
-    for detail in details:
-        longer = shown + (detail if shown else detail.removeprefix(", "))
-        if columns(longer) + len("  []") <= room:
-            shown = longer
+def with_details(text: str, details: Iterable[str]) -> str:
+    """Append details in brackets, the most important first, each of which begins with its separator."""
+    shown = "".join(details).removeprefix(", ")
     return f"{text}  [{shown}]" if shown else text
-
-
-def cut(text: str, room: int) -> str:
-    """Escape a text and cut out its middle, so that it takes at most `room` columns."""
-    shown = _shown(text)
-    if columns(shown) <= room:
-        return shown
-    start, end = "", ""
-    for first, last in zip(shown, reversed(shown), strict=True):
-        if columns(start + first + end) >= room:
-            break
-        start += first
-        if columns(start + last + end) >= room:
-            break
-        end = last + end
-    return f"{start}…{end}"
-
-
-def _fitted(one: str, other: str, room: int) -> tuple[str, str]:
-    """Cut two ids, so that they take at most `room` columns together.
-
-    A short one leaves its room to the other.
-    """
-    short = min(columns(_shown(text)) for text in (one, other))
-    most = max(room - short, room // 2)
-    return cut(one, most), cut(other, most)
-
-
-def _shown(text: str) -> str:
-    """Escape a text, of which no more than both ends can be shown."""
-    return printable(text if len(text) <= 2 * COLUMNS else f"{text[:COLUMNS]}…{text[-COLUMNS:]}")

@@ -13,10 +13,9 @@ from msgspec import Struct
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, from_milliseconds
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.arguments import add_json, add_quiet, add_timeout, declare, whole_number
-from nearstream.workers.cli.events import COLUMNS, cut
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, in_bytes, print_report, row, utc_time
+from nearstream.workers.operations.terminal import Progress, in_bytes, print_report, printable, row, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
@@ -178,8 +177,7 @@ def summary_lines(families: Sequence[FamilyFacts]) -> Iterator[str]:
     copies = sum(family.size - 1 for family in alive)
     yield f"{_counted(len(alive), 'family', 'families')} with {_counted(copies, 'copy', 'copies')}, the largest:"
     for family in _top(alive, _size, _SUMMARY):
-        start = f"{family.size:>9}  "
-        yield start + cut(_founder(family).removeprefix(f"{DEFAULT_COLLECTION}/"), COLUMNS - len(start))
+        yield f"{family.size:>9}  {printable(_founder(family).removeprefix(f'{DEFAULT_COLLECTION}/'))}"
 
 
 def best(families: Sequence[FamilyFacts], top: int) -> list[FamilyFacts]:
@@ -215,7 +213,7 @@ def _key(family: FamilyFacts) -> tuple[str, int]:
 def _family_row(family: FamilyFacts) -> str:
     hour, day, week = family.joined
     start = f"{family.size:>9} {hour:>9} {day:>9} {week:>9}  {utc_time(family.last_joined_ms):<25}  "
-    return start + cut(_founder(family), COLUMNS - len(start))
+    return start + printable(_founder(family))
 
 
 def _founder(family: FamilyFacts) -> str:

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,12 +32,6 @@ def printable(text: str) -> str:
 def escaped(text: str, max_characters: int = ID_CHARACTERS) -> str:
     """Return a text as one line for a terminal or a log, cut if it is longer."""
     return printable(text[:max_characters]) + ("…" if len(text) > max_characters else "")
-
-
-def columns(text: str) -> int:
-    """Return how many columns of a terminal a printable text takes."""
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
 def print_line(text: str, *, color: str = "", flush: bool = False) -> None:

@@ -16,22 +16,21 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json, event_headers
 from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
-from nearstream.workers.cli.events import COLUMNS, arrival_object, line, print_arrival, verdict_line
-from nearstream.workers.operations.terminal import columns, print_json
+from nearstream.workers.cli.events import arrival_object, line, verdict_line
+from nearstream.workers.operations.terminal import print_json
 from tests.support.forged import FORGED, dangerous
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 KINDS = ("verdict", *RELATIONS, "retraction")
 DETECTED = datetime(2026, 3, 2, 8, 16, 40, 123000, tzinfo=UTC)
-UUID = "0d0f4c3a-1111-4222-8333-444455556666"
 LINES = """\
 verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 of its family, distance 92]
-exact_duplicate  b-2210 equals a-1041  [resemblance 1.00 (0.97-1.00), distance 0, 4 bands and 49 anchors shared]
-near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distance 92, 3 bands and 45 anchors shared]
-containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), +5 -8729]
+exact_duplicate  b-2210 equals a-1041  [resemblance 1.00 (0.97-1.00), distance 0]
+near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distance 92]
+containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), +5 -8729, distance 8734]
 version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]
-rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3677, 4 bands and 47 anchors shared]
-overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5378, 0 bands and 17 anchors shared]
+rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3677]
+overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5378]
 removed          a-1041: events that name it are void
 """
 
@@ -84,10 +83,9 @@ def test_a_line_says_what_differs_from_the_usual() -> None:
         (replace(example("exact_duplicate"), same_lineage=True), "a-1041  [same lineage: unchanged, resemblance 1.00"),
         (weak, "[resemblance 0.09 (0.04-0.17), weak: few_symbols, weak: near_threshold, "),
         (replace(weak, low_confidence=("x\nremoved          victim",)), "weak: x\\u000aremoved "),
-        (named("near_duplicate", "a", "b"), ", distance 92, newer in older 0.98, older in newer 0.98]"),
         (
             replace(version, evidence=without_ld, added=UNSET, removed=UNSET),
-            "[resemblance 0.65 (0.56-0.73), same lineage, 0 bands and 18 anchors shared]",
+            "[resemblance 0.65 (0.56-0.73), same lineage]",
         ),
     ):
         assert told in line(event)
@@ -121,23 +119,8 @@ def test_a_verdict_says_what_the_document_is_to_its_counterpart() -> None:
         assert ("[" in text) == ("[" in told or changed is gone), text
 
 
-def test_ids_lose_their_middle_only_where_they_are_too_long() -> None:
-    for kind in KINDS[1:]:
-        text = line(named(kind, UUID, UUID.replace("0", "9")))
-        assert text.count(UUID) == 1
-        assert text.count(UUID.replace("0", "9")) == (kind != "retraction")
-        assert columns(text) <= COLUMNS
-    addresses = [f"https://example.org/news/2026/03/02/flood-in-the-old-town-{number}" for number in (1, 2)]
-    text = line(named("near_duplicate", *addresses))
-    assert text == (
-        "near_duplicate   https://example.org/…d-in-the-old-town-1 ~ https://example.org/…d-in-the-old-town-2"
-        "  [resemblance 0.95]"
-    )
-    assert columns(text) == COLUMNS
-
-
 def is_one_line(text: str) -> bool:
-    return columns(text) <= COLUMNS and not dangerous(text) and text.splitlines() == [text]
+    return not dangerous(text) and text.splitlines() == [text]
 
 
 def all_lines(one: str, other: str, third: str) -> list[str]:
@@ -166,7 +149,7 @@ ID_TEXTS = st.text(
 
 @settings(max_examples=40)
 @given(one=ID_TEXTS, other=ID_TEXTS, third=ID_TEXTS)
-def test_a_line_fits_120_columns_whatever_the_ids(one: str, other: str, third: str) -> None:
+def test_an_event_is_one_line_whatever_the_ids(one: str, other: str, third: str) -> None:
     assert all(map(is_one_line, all_lines(one, other, third)))
 
 
@@ -180,10 +163,3 @@ def test_json_is_the_event_with_the_time_of_its_detection(capsys: pytest.Capture
     for time in (b"", b"yesterday", b"2026-03-02T08:16:40", b"\xff", b"9" * 400):
         assert arrival_object(sent._replace(headers=[("ce_time", time)]), event)["detected_at"] is None
     assert arrival_object(sent, event)["detected_at"] is None
-
-
-def test_the_name_of_a_long_topic_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    print_arrival(ConsumerRecord("x" * 249, 1, 7, 0, None, b"no event\x1b[31m", []), None)
-    text = capsys.readouterr().out
-    assert text.endswith("xxx 1 offset 7 is no event of this release\n")
-    assert columns(text.removesuffix("\n")) <= COLUMNS

@@ -15,7 +15,6 @@ from nearstream.workers.files.source import Item
 from nearstream.workers.operations.terminal import (
     ID_CHARACTERS,
     Progress,
-    columns,
     escaped,
     print_json,
     print_line,
@@ -57,11 +56,6 @@ def test_what_an_output_cannot_encode_is_escaped(monkeypatch: pytest.MonkeyPatch
         line, as_json = raw.getvalue().decode(encoding).splitlines()
         assert json.loads(as_json) == text
         assert (line == text) is (encoding == "utf-8")
-
-
-def test_columns_of_wide_and_combining_characters() -> None:
-    for text, expected in (("", 0), ("abc", 3), ("日本", 4), ("\uff21b", 3), ("e\u0301", 1), ("\U0001f600", 2)):
-        assert columns(text) == expected
 
 
 class Terminal(io.StringIO):
