@@ -49,8 +49,6 @@ FIELDS = {
 _UNKNOWN = "-"
 _DIGEST_FILTER = "digest:"
 _CDX_PARAMETERS = frozenset({"fl", "filter", "header", "limit", "stored"})
-
-
 _BODY_BYTES = 1024 * 1024  # of a question about many pages
 MANY_AT_ONCE = 16  # questions about many pages that are in work or wait
 _SECONDS_EACH = 0.001  # for an answer, for each page beyond the first

@@ -31,7 +31,10 @@ from nearstream.schemas.documents.record import (
     PAGE_MODIFIED_HEADER,
     ConsumerRecord,
     Headers,
+    PageFacts,
     ProducerRecord,
+    as_sent,
+    page_headers,
 )
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document
 from nearstream.schemas.topics.dead_letter import Reason
@@ -116,16 +119,13 @@ def page_item(response: Response) -> PageItem:
     """
     content_type = _content_type(response) or "text/html"
     item = PageItem(without_user(response.url), response.body, content_type, datetime.now(UTC).isoformat())
-    item.etag, item.last_modified = (_sent_as(response, name) for name in ("ETag", "Last-Modified"))
+    sent = ((response.headers.get(name) or b"").decode("latin-1") for name in ("ETag", "Last-Modified"))
+    item.etag, item.last_modified = sent
     asked = _redirected(response)
     if not asked:
         return item
     name = name_of_page(response.url)
     return replace(item, url=without_user(asked), id=name, lineage=name)
-
-
-def _sent_as(response: Response, name: str) -> str | None:
-    return (response.headers.get(name) or b"").decode("latin-1") or None
 
 
 def _content_type(response: Response) -> str | None:
@@ -341,7 +341,8 @@ class NearstreamPipeline:
 def _validators(item: ItemAdapter) -> Headers:
     """Return the headers that say what the server sent with a page, for the next request."""
     named = ((PAGE_ETAG_HEADER, item.get("etag")), (PAGE_MODIFIED_HEADER, item.get("last_modified")))
-    return [(name, value.encode("latin-1", "replace")) for name, value in named if isinstance(value, str)]
+    given: Headers = [(name, value.encode("latin-1", "replace")) for name, value in named if isinstance(value, str)]
+    return page_headers(as_sent(PageFacts(), given))  # which are valid
 
 
 def _report(error: Exception) -> None:
