@@ -51,15 +51,14 @@ def add_dlq(parser: argparse.ArgumentParser) -> None:
         "send refused records to their topics again, each once",
         replay,
         example="nearstream dlq replay --reason not_json --dry-run",
-        no="too many replays with --reason or --since came before: replay without them",
     )
     replaying.add_argument("--dry-run", action="store_true", help="send nothing, count what would be sent")
     for command in (listing, replaying):
         reasons = [reason.value for reason in Reason]
         meaning = "only dead letters of this reason"
         command.add_argument("--reason", choices=reasons, default="", metavar="R", help=meaning)
-        add_since(command, "only dead letters", 0)
         add_quiet(command)
+    add_since(listing, "only dead letters", 0)
     summary = "skip a record that crashes the workers; stop them first"
     example = "nearstream dlq skip nearstream.signatures.v1 0 17"
     skipping = add(actions, "skip", summary, skip, example=example, no="the record cannot be skipped")
@@ -244,7 +243,7 @@ def replay(settings: Settings, options: argparse.Namespace) -> Exit:
 
     run = plan_replay if options.dry_run else replay_dead_letters
     deployment, progress = Deployment.of(settings), Progress("dead letters", 0, options.quiet)
-    outcome = asyncio.run(run(deployment, options.reason, options.since, options.timeout, progress))
+    outcome = asyncio.run(run(deployment, options.reason, options.timeout, progress))
     sent = outcome.pop(SENT, 0)
     causes = ", ".join(f"{number} {cause}" for cause, number in outcome.most_common())
     verb = "would be sent" if options.dry_run else "sent"

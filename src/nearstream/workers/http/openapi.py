@@ -322,7 +322,6 @@ ROUTES = {
         "Send the records again that were refused for a reason, each once",
         {
             "200": _response("What became of them.", state.LiveReplay),
-            "409": _response("The log of replays is full."),
             "503": _response("Kafka or Redis does not answer, or does not allow it."),
         },
         refused=_REFUSED_CHANGE,

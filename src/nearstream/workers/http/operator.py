@@ -16,7 +16,6 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest, LiveSilenceRequest
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Outbox, OutboxFullError
@@ -55,7 +54,7 @@ def add_operator_routes(app: web.Application, feed: Feed, say: Say, replay: Repl
 async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -> Counter[str]:
     """Send the records of a reason again, or count what would be sent."""
     run = plan_replay if is_dry_run else replay_dead_letters
-    return await run(deployment, reason, 0, _WAIT_SECONDS, Progress("dead letters", quiet=True))
+    return await run(deployment, reason, _WAIT_SECONDS, Progress("dead letters", quiet=True))
 
 
 async def say_in_kafka(outbox: Outbox, topic: str, key: bytes, value: bytes | None) -> None:
@@ -92,8 +91,6 @@ async def _replay(replay: Replay, replaying: asyncio.Lock, request: web.Request)
 async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
     try:
         outcome = await replay(asked.reason, asked.dry_run)
-    except RefusalError as error:
-        raise RefusedError(409, "replay_log_full", str(error)) from None
     except (KafkaUnreachableError, KafkaError, SettingsError, IndexUnavailableError) as error:
         log.warning("dead letters were not replayed: %s", error)
         told = f"{type(error).__name__}: the log of the server says more"

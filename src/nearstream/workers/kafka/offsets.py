@@ -23,7 +23,6 @@ from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, consumer, describe, retry_until_answered
 from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error
 
-METADATA_MAX_BYTES = 4096  # Kafka's default `offset.metadata.max.bytes`
 _HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 
 
@@ -78,7 +77,8 @@ async def commit(
 ) -> None:
     """Commit an offset of a partition for a group without members.
 
-    Its metadata is a text of at most `METADATA_MAX_BYTES`, and for how many milliseconds the broker keeps both.
+    Its metadata is a text of at most 4096 bytes (Kafka's default `offset.metadata.max.bytes`), and for how many
+    milliseconds the broker keeps both.
 
     Raises:
         SettingsError: The group has members. Only they may commit.

@@ -2,8 +2,8 @@
 
 The replay log is stored as the metadata of a committed offset, in a group of its own that never has members. Commit
 metadata needs no further topic, database or permission beyond that group: Kafka stores it for each partition, replaces
-it atomically, and deletes it after the time that we ask for, which is the retention of dead letters. It is small, 4096
-bytes by default, so the log holds spans of offsets instead of single offsets: a replay of all dead letters is one span.
+it atomically, and deletes it after the time that we ask for, which is the retention of dead letters. Per partition and
+reason the log has one offset, up to which a replay has come.
 """
 
 from collections.abc import AsyncGenerator, Collection, Mapping
@@ -15,7 +15,6 @@ import msgspec
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.dead_letter import NOT_OURS, StoredDeadLetter, read_dead_letter
 from nearstream.schemas.topics.table import DEAD_LETTERS
-from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import (
@@ -31,53 +30,27 @@ from nearstream.workers.kafka.records import between, offsets_since
 from nearstream.workers.operations.terminal import Progress
 
 _IDS_REMEMBERED = 100_000
-Span = tuple[int, int]
 ALL_REASONS = ""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """Offsets of the dead letters that replays have decided."""
+    """Up to where replays have decided the dead letters of a partition."""
 
-    # Spans of each reason that was asked for, or of `ALL_REASONS`, ordered and disjoint. A span is the first offset and
-    # the offset after the last.
-    spans: Mapping[str, tuple[Span, ...]]
+    ends: Mapping[str, int]  # the offset after the last one, by the reason that was asked for, or by `ALL_REASONS`
 
     def covers(self, reason: str, offset: int) -> bool:
         """Return whether the dead letter with this reason and offset was decided."""
-        spans = (*self.spans.get(ALL_REASONS, ()), *self.spans.get(reason, ()))
-        return any(start <= offset < end for start, end in spans)
+        return offset < max(self.ends.get(ALL_REASONS, 0), self.ends.get(reason, 0))
 
-    def with_span(self, reason: str, start: int, end: int) -> "Replayed":
-        """Return a log with one more span of a reason: its first offset, and the offset after its last."""
-        if start >= end:
-            return self
-        spans = {**self.spans, reason: _joined((*self.spans.get(reason, ()), (start, end)))}
-        if reason == ALL_REASONS:
-            spans = {
-                name: tuple(span for span in own if name == reason or not _is_within(span, spans[reason]))
-                for name, own in spans.items()
-            }
-        return Replayed({name: own for name, own in spans.items() if own})
+    def until(self, reason: str, end: int) -> "Replayed":
+        """Return a log in which a replay of a reason has come to an offset."""
+        return Replayed({**self.ends, reason: max(end, self.ends.get(reason, 0))})
 
-    def since(self, begin: int) -> "Replayed":
-        """Return a log without the spans before this offset."""
-        kept = {reason: tuple(span for span in spans if span[1] > begin) for reason, spans in self.spans.items()}
-        return Replayed({reason: spans for reason, spans in kept.items() if spans})
-
-    def text(self, max_bytes: int) -> str:
-        """Return the log as text, which `parse_replay_log` reads.
-
-        Raises:
-            RefusalError: The text would have more than `max_bytes`.
-        """
-        text = msgspec.json.encode(self.spans)
-        if len(text) > max_bytes:
-            raise RefusalError(
-                f"the replay log needs {len(text)} bytes, but Kafka stores at most {max_bytes}: `nearstream dlq replay`"
-                " without --reason and --since joins its spans"
-            )
-        return text.decode()
+    @property
+    def text(self) -> str:
+        """The log as text, which `parse_replay_log` reads."""
+        return msgspec.json.encode(self.ends).decode()
 
 
 def parse_replay_log(text: str) -> Replayed:
@@ -87,24 +60,9 @@ def parse_replay_log(text: str) -> Replayed:
         ValueError: The text is no replay log.
     """
     try:
-        return Replayed(msgspec.json.decode(text or "{}", type=dict[str, tuple[Span, ...]]))
+        return Replayed(msgspec.json.decode(text or "{}", type=dict[str, int]))
     except msgspec.MsgspecError as error:
-        raise ValueError(f"spans of offsets expected: {error}") from None
-
-
-def _joined(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Join overlapping and adjacent spans."""
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((start, end))
-    return tuple(joined)
-
-
-def _is_within(span: Span, spans: tuple[Span, ...]) -> bool:
-    return any(start <= span[0] and span[1] <= end for start, end in spans)
+        raise ValueError(f"offsets by reason expected: {error}") from None
 
 
 @dataclass

@@ -14,7 +14,6 @@ from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka.client import AIOKafkaAdminClient, AIOKafkaConsumer, TopicPartition, admin, consumer
 from nearstream.workers.kafka.errors import KafkaError, refused, retriable
-from nearstream.workers.kafka.offsets import METADATA_MAX_BYTES
 from nearstream.workers.kafka.records import SendAll, record_at, sender
 from nearstream.workers.operations import dead_letters
 from nearstream.workers.operations.dead_letters import RecentIds, Replayed
@@ -41,9 +40,9 @@ class NotSentError(Exception):
 
 
 async def replay_dead_letters(
-    deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
+    deployment: Deployment, reason: str, wait_seconds: float, progress: Progress
 ) -> Counter[str]:
-    """Send the records of the dead letters of a reason (empty: of all) since a time again, each once.
+    """Send the records of the dead letters of a reason (empty: of all) again, each once.
 
     What was decided is kept in the replay log for as long as dead letters are kept. The numbers of records sent and
     skipped are returned, the latter by cause.
@@ -53,15 +52,13 @@ async def replay_dead_letters(
         _replaying(deployment, reason, wait_seconds, progress) as replaying,
     ):
         save_log = partial(_commit, replaying.admin, dead_letters.replay_group(deployment.settings))
-        return await replace(replaying, send_all=send_all, save_log=save_log).run(since_ms, wait_seconds)
+        return await replace(replaying, send_all=send_all, save_log=save_log).run(wait_seconds)
 
 
-async def plan_replay(
-    deployment: Deployment, reason: str, since_ms: int, wait_seconds: float, progress: Progress
-) -> Counter[str]:
+async def plan_replay(deployment: Deployment, reason: str, wait_seconds: float, progress: Progress) -> Counter[str]:
     """Return what `replay_dead_letters` would do, without sending or saving anything."""
     async with _replaying(deployment, reason, wait_seconds, progress) as replaying:
-        return await replaying.run(since_ms, wait_seconds)
+        return await replaying.run(wait_seconds)
 
 
 async def _nothing(*_: object) -> None:
@@ -96,16 +93,17 @@ class _Replay:
     recent: RecentIds = field(default_factory=RecentIds)
     max_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)  # of a record in a partition of origin
 
-    async def run(self, since_ms: int, wait_seconds: float) -> Counter[str]:
-        """Decide every dead letter since a time that the topic holds now."""
-        found = await dead_letters.ranges(self.settings, self.dead_letters, since_ms, wait_seconds)
+    async def run(self, wait_seconds: float) -> Counter[str]:
+        """Decide every dead letter that the topic holds now."""
+        found = await dead_letters.ranges(self.settings, self.dead_letters, 0, wait_seconds)
         prefix = self.settings.topic_prefix
         max_bytes = {prefix + topic.name: topic.max_message_bytes for topic in (DOCUMENTS, SIGNATURES)}
         origins = await kafka_offsets.partitions(self.settings, list(max_bytes), wait_seconds)
         self.max_bytes = {tp: max_bytes[tp.topic] for tp in origins}
         self.progress.total = sum(map(len, found.values()))
+        logs = await dead_letters.decided(self.admin, self.settings, found)
         for tp, offsets in found.items():
-            await self._replay(tp, offsets, await self._load_log(tp, offsets))
+            await self._replay(tp, offsets, logs[tp])
         self.progress.end()
         return self.outcome
 
@@ -116,18 +114,10 @@ class _Replay:
             await self._decide(record, dead_letter, log)
             if record.offset + 1 >= saved_until + COMMIT_EVERY:
                 saved_until = record.offset + 1
-                await self.save_log(tp, saved_until, log.with_span(reason, offsets.start, saved_until))
-        new_log = log.with_span(reason, offsets.start, offsets.stop)
+                await self.save_log(tp, saved_until, log.until(reason, saved_until))
+        new_log = log.until(reason, offsets.stop)
         if new_log != log:
             await self.save_log(tp, offsets.stop, new_log)
-
-    async def _load_log(self, tp: TopicPartition, offsets: range) -> Replayed:
-        logs = await dead_letters.decided(self.admin, self.settings, [tp])
-        begins = await self.dead_letters.beginning_offsets([tp])
-        log = logs[tp].since(begins[tp])
-        # Check before anything is sent that the log will still fit when all of this range is decided.
-        log.with_span(self.reason, offsets.start, offsets.stop).text(METADATA_MAX_BYTES)
-        return log
 
     async def _decide(self, record: ConsumerRecord, dead_letter: StoredDeadLetter | None, log: Replayed) -> None:
         if self.reason not in ("", dead_letter.reason if dead_letter else NOT_OURS):
@@ -180,4 +170,4 @@ class _Replay:
 
 
 async def _commit(client: AIOKafkaAdminClient, group: str, tp: TopicPartition, offset: int, log: Replayed) -> None:
-    await kafka_offsets.commit(client, group, tp, offset, (log.text(METADATA_MAX_BYTES), _KEEP_MS))
+    await kafka_offsets.commit(client, group, tp, offset, (log.text, _KEEP_MS))

@@ -27,7 +27,8 @@ LINES = """\
 verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 of its family, distance 92]
 exact_duplicate  b-2210 equals a-1041  [resemblance 1.00 (0.97-1.00), distance 0]
 near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distance 92]
-containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), +5 -8729, distance 8734]
+containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), \
++5 -8729, distance 8734]
 version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]
 rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3677]
 overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5378]
