@@ -28,20 +28,6 @@ from nearstream.schemas.published.json_schema import components
 Json = dict[str, Any]  # parts of OpenAPI, each with a form of its own
 
 _TOKEN: list[dict[str, list[str]]] = [{"token": []}, {}]  # none is needed where none is set
-_REFUSALS = {
-    "400": "The document cannot be read.",
-    "401": "The token is missing or wrong.",
-    "403": "The token is not for this collection, or a page of another site asks to change something.",
-    "408": "The body was not there within 10 s.",
-    "413": "The body or its text is too large.",
-    "415": "The type of the content is not supported.",
-    "429": "64 requests are in work, or more came with this token than its rate. Ask again after `Retry-After`.",
-    "431": "There are too many headers, or one is too long.",
-    "500": "A bug.",
-}
-_REFUSED = "400 401 403 429 431 500"  # without a body
-_REFUSED_BY_PAGE = "401 403 429 431"
-_REFUSED_CHANGE = "400 401 403 408 413 429 431"
 
 
 class Route(NamedTuple):
@@ -53,8 +39,6 @@ class Route(NamedTuple):
     summary: str  # what it does
     answers: Json  # its responses by status
     parameters: tuple[Json, ...] = ()  # parameters of the path, the query and the headers
-    # Statuses of further responses, separated by spaces, which mean what `_REFUSALS` says.
-    refused: str = _REFUSED_BY_PAGE
     takes: Mapping[str, Json] = {}  # schemas of the body by content type
     is_open: bool = False  # it needs no token
 
@@ -147,7 +131,6 @@ ROUTES = {
             _header("nearstream-id", "The id of a text or page."),
             _header("nearstream-observed-at", "When a text or page was observed, with time zone."),
         ),
-        " ".join(_REFUSALS),
         _json(Document)
         | {
             "message/rfc822": {"type": "string", "contentMediaType": "message/rfc822"},
@@ -161,13 +144,11 @@ ROUTES = {
         "Say whether a crawler need not fetch a page now",
         {"200": _response("The answer, also if it is degraded.", SkipAnswer)},
         (_query("url", "The page, percent-encoded.", required=True), _TENANT),
-        _REFUSED,
     ),
     "skip_many": Route(
         "POST /v1/skip",
         "Say of many pages whether a crawler need not fetch them now",
         {"200": _response("An answer for each page, also if it is degraded.", SkipAnswers)},
-        refused=f"{_REFUSED} 408 413",
         takes=_json(SkipRequest),
     ),
     "due": Route(
@@ -179,7 +160,6 @@ ROUTES = {
             _query("limit", "Most pages that are returned, 1 to 1000, by default 100."),
             _TENANT,
         ),
-        _REFUSED,
     ),
     "cdx": Route(
         "GET /cdx",
@@ -194,20 +174,17 @@ ROUTES = {
             _query("limit", "It is ignored: there is at most one line."),
             _query("stored", "`any`: a line also if no WARC record is known that holds the page."),
         ),
-        _REFUSED,
     ),
     "remove": Route(
         "DELETE /v1/documents/{collection}/{id}",
         "Hand the removal of a document to the workers",
         _confirmed(Removal),
         _DOCUMENT,
-        _REFUSED,
     ),
     "label": Route(
         "POST /v1/label",
         "Say that a document is spam or ham, which counts for all of its family",
         {**_confirmed(Labelled), "409": _response("The index does not have the document.", UnknownDocument)},
-        refused=f"{_REFUSED} 408 413",
         takes=_json(LabelRequest),
     ),
     "unlabel": Route(
@@ -215,7 +192,6 @@ ROUTES = {
         "Take back the label of a document",
         _confirmed(Labelled),
         _DOCUMENT,
-        _REFUSED,
     ),
     "members": Route(
         "GET /v1/families/{id}/members",
@@ -231,7 +207,6 @@ ROUTES = {
             _query("after", "`next` of the former answer, by default 0."),
             _query("limit", "Most members that are read, 1 to 1000, by default 100."),
         ),
-        _REFUSED,
     ),
     "readiness": Route(
         "GET /readyz",
@@ -249,7 +224,6 @@ ROUTES = {
         "GET /metrics",
         "Return all metrics for Prometheus",
         {"200": _text("The metrics.", "text/plain")},
-        refused="401 429",
     ),
     "description": Route(
         "GET /v1/openapi.json",
@@ -272,7 +246,6 @@ ROUTES = {
             _query("recent", "Begin with so many earlier events, by default 0, at most 1,000."),
             _header("Last-Event-ID", "Go on after this event."),
         ),
-        f"400 {_REFUSED_BY_PAGE}",
     ),
     "live": Route(
         "GET /v1/live",
@@ -324,7 +297,6 @@ ROUTES = {
             "200": _response("What became of them.", state.LiveReplay),
             "503": _response("Kafka or Redis does not answer, or does not allow it."),
         },
-        refused=_REFUSED_CHANGE,
         takes=_json(state.LiveReplayRequest),
     ),
     "silence": Route(
@@ -334,7 +306,6 @@ ROUTES = {
             "200": _response("The last hour, with the silence.", state.LiveState),
             "503": _response("Kafka has not confirmed it."),
         },
-        refused=_REFUSED_CHANGE,
         takes=_json(state.LiveSilenceRequest),
     ),
     "page": Route("GET /", "Return the live page", _FILE, is_open=True),
@@ -386,7 +357,7 @@ def _operation(name: str, route: Route) -> Json:
         "security": [] if route.is_open else _TOKEN,
         "responses": {
             **route.answers,
-            **{status: _response(_REFUSALS[status]) for status in route.refused.split() if not route.is_open},
+            **({} if route.is_open else {"default": _response("Why the request was refused, or a bug.")}),
         },
     }
     if route.parameters:
