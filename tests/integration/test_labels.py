@@ -149,12 +149,16 @@ async def test_an_unknown_id_is_refused_and_members_are_listed_and_labelled_by_t
     new.write_text(OTHER)
     done = local.run("label", "spam", NAME, str(new), "--weight", "2")
     assert (done.returncode, done.stdout.count(b"spam sent")) == (0, 2), done
+    done = local.run("label", "spam", str(new), "--collection", "fresh", "--weight", "9")
+    assert (done.returncode, done.stdout.count(b"spam sent")) == (0, 1), done
     mistaken = local.run("label", "ham", NAME.strip("<>"))
     assert (mistaken.returncode, mistaken.stdout.count(NAME.encode())) == (1, 1)
     missing = local.run("label", "spam", "missing.eml")
     assert (missing.returncode, missing.stdout) == (1, b"missing.eml: not in the index, and no file\n")
     await local.drained()
     assert await _verdict(api, NEAR) == await _verdict(api, OTHER) == ("known_bad", _counts(spam=2))
+    fresh = (await api.ask(OTHER, nearstream_collection="fresh"))[1]
+    assert (fresh["verdict"], fresh["labels"]) == ("known_bad", _counts(spam=9))
     # A fresh label does not count yet where labels have a delay.
     async with served(local.settings.redis, **local.given() | {"label_delay_seconds": "300"}) as patient:
         assert await _verdict(patient, NEAR) == ("near_duplicate", _counts())
@@ -245,7 +249,7 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
             await local.send([local.document("a", TEXT)])
             await local.drained()
             given_ms = time.time_ns() // 1_000_000 - 3_600_000
-            label = label_record(local.topic(SIGNATURES), "default/a", Label(label="ham", weight=5), given_ms)
+            label = label_record(local.topic(SIGNATURES), "default/a", Label(label="spam", weight=5), given_ms)
             await local.send([label])
             await local.drained()
             await local.send([local.document(f"copy{number}", TEXT) for number in range(45)])
@@ -254,7 +258,7 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
                 return (await api.ask(TEXT))[1]["label_state"] == "suspended"
 
             await until(is_suspended)
-            assert await _verdict(api, TEXT) == ("bulk", _counts(ham=5))
+            assert await _verdict(api, TEXT) == ("bulk", _counts(spam=5))
             (alert,) = [decode_json(Alert, record.value or b"") for record in await local.read(ALERTS.name)]
             assert (alert.name, alert.limit, alert.founder) == ("label_flood", 40.0, "a")
             api.feed.alarms.add(alert)
@@ -266,22 +270,32 @@ async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
                 return not await is_shown()
 
             await until(is_shown)
-            assert await _labels(api) == ([("a", "ham", 5, given_ms)], "suspended")
+            assert await _labels(api) == ([("a", "spam", 5, given_ms)], "suspended")
+            for name, state in (("copy1", "suspended"), ("copy2", "")):  # two later ones say that it is spam indeed
+                assert await _label(api, id=name, label="spam") == ACCEPTED
+                await local.drained()
+                assert (await _labels(api))[1] == state
+            assert await _verdict(api, TEXT) == ("known_bad", _counts(spam=7))
+            assert await _label(api, id="copy3", label="ham", weight=3) == ACCEPTED
+            await local.drained()
+            assert (await _labels(api))[1] == "suspended"
             done = local.run("label", "confirm", alert.subject)
             await until(is_decided)
             assert (await _labels(api))[1] == "confirmed"
-            assert (done.returncode, done.stdout.split()[-1]) == (0, b"a"), done
-            assert await _verdict(api, TEXT) == ("known_good", _counts(ham=5))
+            assert (done.returncode, done.stdout.count(b"copy")) == (0, 3), done
+            assert await _verdict(api, TEXT) == ("bulk", _counts(spam=7, ham=3))
             assert local.run("label", "revoke", alert.subject).returncode == 0
             await local.drained()
             assert await _verdict(api, TEXT) == ("bulk", _counts())
             assert await _labels(api) == ([], "")
             assert await is_decided()
             assert local.run("label", "revoke", alert.subject).returncode == 1
+            assert local.run("label", "confirm", alert.subject).returncode == 0  # beforehand
             told = [decode_json(LabelChange, record.value or b"") for record in await local.read(LABELS_CHANGED.name)]
             assert {(each.kind, each.weight, each.document_id, each.family) for each in told} == {
-                ("ham", 5, "a", alert.subject),
-                (None, 0, "a", alert.subject),
+                *(("spam", weight, name, alert.subject) for name, weight in (("a", 5), ("copy1", 1), ("copy2", 1))),
+                ("ham", 3, "copy3", alert.subject),
+                *((None, 0, name, alert.subject) for name in ("a", "copy1", "copy2", "copy3")),
             }
 
 

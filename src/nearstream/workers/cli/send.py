@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from msgspec.structs import replace
+
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
 from nearstream.schemas.labels.label import WEIGHT_MAX, Label, LabelKind
 from nearstream.workers.cli.arguments import (
     add_collection,
@@ -161,7 +164,9 @@ def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["T
             if isinstance(item, Refused):
                 yield item
             else:
-                yield item.signature.collection, item.signature.id, item.signature
+                own = item.signature
+                in_it = replace(own, collection=options.collection) if own.collection == DEFAULT_COLLECTION else own
+                yield in_it.collection, in_it.id, in_it
 
 
 def _line(labelled: "Labelled", label: str) -> str:

@@ -44,7 +44,7 @@ from nearstream.workers.http.work import RareLog, Turns, in_thread
 from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.label_guards import LabelGuards, label_state
 from nearstream.workers.redis.reading.members import sampled
 
 AT_ONCE = 64  # requests in work
@@ -218,7 +218,9 @@ class Checker:
             return details
         guard = await self.guards.read(asked.signature.collection, family.family_id)
         others = await sampled(self.index, family.number) if is_mail(asked.signature) else ()
-        return replace(details, label_state=guard.state if guard else "", others=others)
+        return replace(
+            details, label_state=label_state(guard, (each.labelling for each in details.labelled)), others=others
+        )
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -41,7 +41,7 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.redis.index.index import RedisIndex, current_state
-from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.label_guards import LabelGuards, label_state
 from nearstream.workers.redis.reading.members import addresses, labels_of, members, spellings, stored_family
 
 _LOOK_SECONDS = 2.0
@@ -153,7 +153,7 @@ async def _members(index: RedisIndex, guards: LabelGuards, asked: tuple[str, str
             for name, given in labels
             if (kind := given.label) is not None
         ),
-        label_state=guard.state if guard else "",
+        label_state=label_state(guard, (given for _, given in labels)),
         senders=tuple(senders),
         recipients=tuple(recipients),
     )

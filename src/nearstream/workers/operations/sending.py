@@ -170,7 +170,7 @@ async def label_documents(
 async def decide_label(
     deployment: Deployment, collection: str, family: str, wait_seconds: float, *, confirms: bool
 ) -> list[str] | None:
-    """Confirm the suspended labels of a family, or take them back.
+    """Confirm the labels of a family, also before they are suspended, or take suspended ones back.
 
     Returns the ids of the labelled documents. None: no label of this family is suspended or confirmed.
     """
@@ -178,9 +178,9 @@ async def decide_label(
     async with index_to_read(deployment.index_address(), wait_seconds) as index:
         guards = LabelGuards(index.client, deployment.settings.namespace)
         guard = await guards.read(collection, family)
-        if guard is None:
+        if guard is None and not confirms:
             return None
-        stored = await stored_family(index, document_key(collection, guard.document))
+        stored = await stored_family(index, document_key(collection, guard.document)) if guard else None
         names = [name for name, _ in await labels_of(index, stored)] if stored else []
         if confirms:
             await guards.confirm(collection, family, guard)
