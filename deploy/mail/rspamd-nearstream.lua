@@ -4,6 +4,8 @@
 -- NEARSTREAM_NEAR_BAD: it resembles such mail of few senders, or a form that many use.
 -- NEARSTREAM_DISPUTED: it is a copy of spam, and of many older messages that nobody has labelled.
 -- NEARSTREAM_CONTAINS_BAD: it is no copy, but has a passage of a message that was labelled as spam.
+-- NEARSTREAM_ATTACHMENT_BAD: it has the attachments of mail that was labelled as spam. The options say with which weight,
+-- and how many messages have had them.
 -- NEARSTREAM_OTHER_ATTACHMENTS, NEARSTREAM_OTHER_LINKS: it is a copy of another message by its text, and has other
 -- attachments, or links to other sites.
 -- NEARSTREAM_CONTAINS_BULK: it is no copy, but contains a text of which many copies arrived within the last day. The
@@ -31,6 +33,10 @@ local function insert(task, answer)
   elseif tonumber(held.count_24h) then
     task:insert_result('NEARSTREAM_CONTAINS_BULK', 1.0, tostring(held.count_24h))
   end
+  local files = type(answer.attachments) == 'table' and answer.attachments or {}
+  if type(files.labels) == 'table' and (tonumber(files.labels.spam) or 0) > 0 then
+    task:insert_result('NEARSTREAM_ATTACHMENT_BAD', 1.0, { tostring(files.labels.spam), tostring(files.count) })
+  end
   for _, reason in ipairs(type(answer.low_confidence) == 'table' and answer.low_confidence or {}) do
     if reason == 'attachments_differ' then task:insert_result('NEARSTREAM_OTHER_ATTACHMENTS', 1.0) end
     if reason == 'links_differ' then task:insert_result('NEARSTREAM_OTHER_LINKS', 1.0) end
@@ -57,6 +63,7 @@ for name, of in pairs({
   KNOWN_BAD = { 6.0, 'A copy of mail that was labelled as spam' },
   NEAR_BAD = { 2.0, 'Resembles mail of few senders, or a form, that was labelled as spam' },
   CONTAINS_BAD = { 3.0, 'A passage of mail that was labelled as spam lies in other words' },
+  ATTACHMENT_BAD = { 3.0, 'Has the attachments of mail that was labelled as spam' },
   DISPUTED = { 0.0, 'Labelled as spam, and many older copies are not' },
   KNOWN_GOOD = { -3.0, 'A copy of mail that was labelled as ham' },
   CONTAINS_BULK = { 1.5, 'A text with many copies lies in other words' },

@@ -5,14 +5,15 @@ import time
 import pytest
 
 from nearstream.schemas.checks.check import Labels
+from nearstream.streams.matching.checking import attached
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, details_of
-from nearstream.streams.matching.looking_up import find, look_up, newcomer
+from nearstream.streams.matching.looking_up import find, look_up, newcomer, with_attachments
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP
 from nearstream.streams.store.registration import Labelling, Order, Put
 from nearstream.streams.store.store import Store
 from tests.support.filing import Filing
-from tests.support.made_up import KEY, OTHER, STANDARD, TEXT, near, sign
+from tests.support.made_up import KEY, OTHER, STANDARD, TEXT, near, sign, words
 
 SPAM = Labels(spam=1, ham=0)
 NOTHING = NO_LABELS
@@ -180,3 +181,17 @@ async def test_a_look_up_knows_no_family_of_a_document_that_is_alone_and_has_no_
     labelled = await look_up(filing.store, asked)
     assert labelled.families == found.families
     assert [len(each.growth.marks) for each in labelled.families.values() if each.growth] == [1]
+
+
+async def test_labels_of_mails_with_equal_attachments_are_found_whatever_their_texts(filing: Filing) -> None:
+    for at in range(40):
+        fields = {"source": "mail", "labels": {"attachments": "1f", "sender-domain": f"{at % 4}"}}
+        await filing.put(f"m{at}", words(100 + at, 60), **fields)
+    await filing.put("other", words(99, 60), source="mail", labels={"attachments": "2e"})
+    await filing.label("m2")
+    for own, count, spam in (("1f", 40, 1), ("2e", 1, 0), ("3d", 0, 0)):
+        signature = sign(words(98, 60), "asked", source="mail", labels={"attachments": own, "sender-domain": "9"})
+        asked = newcomer(signature, STANDARD, KEY, Thresholds())
+        found = find(asked, await look_up(filing.store, asked))
+        said = attached(found, *await with_attachments(filing.store, asked, 0))
+        assert (said and said.count, said and said.labels.spam) == ((count, spam) if count else (None, None))

@@ -46,6 +46,13 @@ class Contained(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels  # The labels of this family that reach the document (see `witness`).
 
 
+class Attached(msgspec.Struct, frozen=True, kw_only=True):
+    """Earlier mails that have the attachments of a mail."""
+
+    count: Count  # How many, at most 100. Equal mails count once.
+    labels: Labels  # Labels of the first and last 16 of them that reach the mail, if three domains sent these.
+
+
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a document is to those that the index knows. Every field is always there."""
 
@@ -66,7 +73,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # of eight common words on. Null if the scheme has no LD signatures.
     novel: Amount | None = None
     # Where these are, at most 16, the longest first, as `[start, end)` in characters of the text as it was sent, of a
-    # page or a mail in the text read from it, and of a signature in its normal form.
+    # page in the text read from it, and of a mail or a signature in its normal form.
     novel_spans: tuple[Place, ...] = ()
     # The fewest documents that together have the rest, at most 5, the largest part first.
     sources: tuple[SourceRef, ...] = ()
@@ -97,6 +104,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # A text that lies in the document, which is no copy of it, and of which at least NEARSTREAM_BULK_COUNT copies
     # arrived within the last day, or of which a passage of 40 words is labelled. Null: there is none.
     contains: Contained | None = None
+    # Earlier mails that have all attachments of a mail, whatever their texts. Null: there is none.
+    attachments: Attached | None = None
     # Of each collection that the document or the token names as `against`, the document that is most like it, if one is
     # related.
     references: tuple[ReferenceMatch, ...] = ()

@@ -7,8 +7,8 @@ from typing import cast
 
 from msgspec import UNSET
 
-from nearstream.schemas.checks.check import CheckAnswer, CheckMatch, CheckVerdict, Contained
-from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.checks.check import Attached, CheckAnswer, CheckMatch, CheckVerdict, Contained
+from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL, from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import TextRules
@@ -23,6 +23,7 @@ from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 
 _NO_DETAILS = FamilyDetails()
 _PASSAGE_WORDS, _COMMON_WORDS = 40, 64  # of a labelled text in a mail, and if many documents have them
+_DOMAINS_MIN = 3  # that sent mails with an attachment, because the picture of a firm is in all of its mails
 _PASSAGE_SHARE = 0.35  # of the shorter text
 
 
@@ -57,6 +58,14 @@ def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Con
     return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=reached.labels)
 
 
+def attached(found: Found, count: int, details: FamilyDetails) -> Attached | None:
+    """Return the mails that have the attachments of a mail, with the labels of these that reach it."""
+    reached = reach(found.newcomer.signature, details)
+    domains = {each.labels.get(SENDER_DOMAIN_LABEL) for each in (*details.of("spam"), *details.others)}
+    reaches = reached.known in ("known_bad", "near_bad") and len(domains) >= _DOMAINS_MIN
+    return Attached(count=count, labels=reached.labels if reaches else NO_LABELS) if count else None
+
+
 def _contained(found: Found, bulk_count: int) -> Contained | None:
     """Return the text in a document that has most copies, None if none has `bulk_count` within a day."""
     held = [(found.families[each.number], each) for each in found.holds]
@@ -70,7 +79,11 @@ def _contained(found: Found, bulk_count: int) -> Contained | None:
 
 
 def answer(
-    found: Found, bulk_count: int, details: FamilyDetails = _NO_DETAILS, labelled: Contained | None = None
+    found: Found,
+    bulk_count: int,
+    details: FamilyDetails = _NO_DETAILS,
+    labelled: Contained | None = None,
+    files: Attached | None = None,
 ) -> CheckAnswer:
     """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk.
 
@@ -79,6 +92,7 @@ def answer(
         bulk_count: The copies of bulk.
         details: The labels of the family of which it is a copy.
         labelled: The labelled text of which it has a passage.
+        files: The mails that have its attachments.
     """
     best, family, known = found.best, found.family, _known(found, details)
     count = family.joined[0] if family else 0
@@ -112,6 +126,7 @@ def answer(
         unlabelled=known.unlabelled,
         label_state=details.label_state,
         contains=labelled or _contained(found, bulk_count),
+        attachments=files,
         first_seen=from_milliseconds(family.first_seen_ms) if family else None,
         last_seen=from_milliseconds(family.last_joined_ms) if family else None,
         score=round(math.tanh(math.e * count / bulk_count), 4),

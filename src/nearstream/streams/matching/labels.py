@@ -4,7 +4,8 @@ A label belongs to a document and counts for the family in which that document i
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from nearstream.schemas.checks.check import Labels
 from nearstream.schemas.labels.label import LabelKind, LabelState
@@ -63,16 +64,30 @@ class FamilyDetails:
         return [each.document for each in self.labelled if each.labelling.label == kind]
 
 
+def labelled_details(given: Iterable[tuple[Recorded, bytes]], until_ms: int) -> FamilyDetails:
+    """Return the labels of documents, of which each comes with its packed label, empty without one.
+
+    Labels count if they were given at `until_ms` or before.
+    """
+    labelled, others, weights = list[Labelled](), list[Recorded](), Counter[str]()
+    for document, packed in given:
+        label = unpack_label(packed) if packed else None
+        if label is not None and label.given_ms <= until_ms:
+            weights[label.label or ""] += label.weight
+            labelled.append(Labelled(document, label))
+        else:
+            others.append(document)
+    labels = Labels(spam=weights["spam"], ham=weights["ham"])
+    return FamilyDetails(labels, labelled=tuple(labelled), others=tuple(others))
+
+
 async def details_of(store: Store, scheme: str, growth: Growth, delay_ms: int) -> FamilyDetails:
     """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live."""
-    given = [(number, unpack_label(packed)) for _, number, packed in growth.marks]
-    old = [(number, label) for number, label in given if label.given_ms <= growth.now_ms - delay_ms]
-    views = await store.fetch([Query(number, record=True) for number, _ in old]) if old else ()
-    weights, labelled = Counter[str](), list[Labelled]()
-    for (_, label), view in zip(old, views, strict=True):
-        if view is not None and not view.is_dead and view.record is not None:
-            weights[label.label or ""] += label.weight
-            document = unpack_record(view.record, scheme, view.order.version, view.order.observed_ms)
-            labelled.append(Labelled(document, label))
-    labels = Labels(spam=weights["spam"], ham=weights["ham"])
-    return FamilyDetails(labels, growth.senders, growth.recipients, labelled=tuple(labelled))
+    views = await store.fetch([Query(number, record=True) for _, number, _ in growth.marks]) if growth.marks else ()
+    given = [
+        (unpack_record(view.record, scheme, view.order.version, view.order.observed_ms), packed)
+        for (_, _, packed), view in zip(growth.marks, views, strict=True)
+        if view is not None and not view.is_dead and view.record is not None
+    ]
+    found = labelled_details(given, growth.now_ms - delay_ms)
+    return replace(found, senders=growth.senders, recipients=growth.recipients, others=())

@@ -17,7 +17,9 @@ from nearstream.streams.matching.counterpart import Candidate, compare_with, joi
 from nearstream.streams.matching.counterpart import Compared as Counterpart
 from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.matching.judge import Documents
+from nearstream.streams.matching.labels import FamilyDetails, labelled_details
 from nearstream.streams.matching.protocol.case import Case, Compared
+from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Meeting, Pause
 from nearstream.streams.matching.protocol.tally import held_by
@@ -27,12 +29,14 @@ from nearstream.streams.relations.rules import COVERED
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.families import Growth
-from nearstream.streams.store.messages import Entry, Leave, Measure, Query, View
+from nearstream.streams.store.messages import ANCHOR, Entry, Leave, Measure, Query, View
+from nearstream.streams.store.record import unpack_record
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Store
 
 _ASKED = Registered(Status.NEW)
 _FIRST = 8  # states that are compared because they are the oldest with a passage
+_ATTACHED = 16  # first mails with equal attachments of which labels are read, and as many last ones
 _COVERING = 16  # related documents of which is asked what they have
 
 
@@ -126,6 +130,29 @@ async def look_up_all(
     return [
         Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}) for found in listed
     ]
+
+
+async def with_attachments(store: Store, asked: Arriving, delay_ms: int) -> tuple[int, FamilyDetails]:
+    """Return how many mails have the attachments of one, and of the first and last of these the labels.
+
+    Labels count from the age `delay_ms` on.
+    """
+    if asked.keys.attachments is None:
+        return 0, FamilyDetails()
+    (found,) = await store.peek([Entry(0, 0, ANCHOR + asked.keys.attachments)])
+    numbers = [number for _, held in held_by(found) for number in held]
+    some = list(dict.fromkeys((*numbers[:_ATTACHED], *numbers[-_ATTACHED:])))
+    views = await store.fetch([Query(number, record=True) for number in some]) if some else ()
+    living = {n: view for n, view in zip(some, views, strict=True) if view and view.record and not view.is_dead}
+    founders = sorted({founder_of(view.decision) for view in living.values() if view.decision is not None})
+    grown = [each for each in await store.growth([Measure(each, 0) for each in founders]) if each] if founders else []
+    marks = {number: packed for growth in grown for _, number, packed in growth.marks}
+    given = [
+        (unpack_record(view.record or b"", asked.scheme.name, view.order.version, view.order.observed_ms), marks.get(n))
+        for n, view in living.items()
+    ]
+    until_ms = max((growth.now_ms for growth in grown), default=0) - delay_ms
+    return len(numbers), labelled_details([(document, packed or b"") for document, packed in given], until_ms)
 
 
 def _first_sharing(case: Case) -> set[int]:

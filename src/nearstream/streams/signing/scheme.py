@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
+from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
@@ -46,7 +47,8 @@ class Keys:
     digest: bytes
     lineage: bytes | None
     bands: tuple[bytes, ...]
-    anchors: tuple[bytes, ...]
+    anchors: tuple[bytes, ...]  # with the key of its attachments, which documents have in common as they have passages
+    attachments: bytes | None = None  # that key alone, of a mail that has some
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,14 @@ class Scheme:
             values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
             numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
             bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles and values else ()
-        lineage = signature.lineage
+        lineage, attached = signature.lineage, signature.labels.get(ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD)
+        files = None if attached == ATTACHMENTS_UNREAD else index_key(b"f\0", attached.encode())
         return Keys(
             digest=index_key(b"x\0", signature.digest),
             lineage=None if lineage is None else index_key(b"l\0", lineage.encode("utf-8", "surrogatepass")),
             bands=bands,
-            anchors=anchors,
+            anchors=anchors if files is None else (*anchors, files),
+            attachments=files,
         )
 
     @cached_property

@@ -16,7 +16,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.checking import answer, found_in_text, passages, with_labels
+from nearstream.streams.matching.checking import answer, attached, found_in_text, passages, with_labels
 from nearstream.streams.matching.counterpart import is_mail
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
@@ -207,7 +207,8 @@ class Checker:
             labelled = with_labels(found, facts, await self._details(asked, facts))
             if labelled is not None and (held is None or labelled.labels.spam > held.labels.spam):
                 held = labelled
-        return answer(found, settings.bulk_count, details, held)
+        files = attached(found, *await self.index.attached(asked, 1000 * settings.label_delay_seconds))
+        return answer(found, settings.bulk_count, details, held, files)
 
     async def _details(self, asked: Arriving, family: FamilyFacts) -> FamilyDetails:
         """Return the details of a family, for a mail with members of it."""

@@ -61,9 +61,9 @@ class Labels(msgspec.Struct, frozen=True):
 
 
 class Contained(msgspec.Struct, frozen=True):
-    """A text that lies in the message, and has many copies or labels."""
+    """A text that lies in the message, or its attachments, with copies or labels."""
 
-    count_24h: Annotated[int, Meta(ge=0)]  # its copies within the last day
+    count_24h: Annotated[int, Meta(ge=0)] = 0  # copies of the text within the last day
     labels: Labels = Labels()
 
 
@@ -74,6 +74,7 @@ class Answer(msgspec.Struct, frozen=True):
     count_1h: Annotated[int, Meta(ge=0)] = 0  # copies within the last hour
     resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None  # to the most similar known message
     contains: Contained | None = None
+    attachments: Contained | None = None
     witness: Annotated[str, Meta(pattern="^[a-z_]{0,32}$")] = ""  # by what labels reach the message
 
 
@@ -219,14 +220,17 @@ def header_value(answer: Answer) -> bytes:
     """Return the value of our header.
 
     It has the verdict, the number of copies within the last hour, the resemblance, and by what labels reach it.
-    Of a text that lies in it, the header has the weight of its labels of spam, else its copies within the last day.
+    Of a text that lies in it, the header has the weight of its labels of spam, else its copies within the last day. Of its
+    attachments it has the weight of these too.
     """
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
     witness = f"; by={answer.witness}" if answer.witness else ""
     held = answer.contains
     spam = held.labels.spam if held else 0
     contains = f"; contains_bad={spam}" if spam else f"; contains={held.count_24h}" if held else ""
-    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{witness}{contains}".encode()
+    spam = answer.attachments.labels.spam if answer.attachments else 0
+    files = f"; attachments_bad={spam}" if spam else ""
+    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{witness}{contains}{files}".encode()
 
 
 @asynccontextmanager

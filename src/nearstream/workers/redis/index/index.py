@@ -125,6 +125,14 @@ class RedisIndex:
             async with asyncio.timeout(self.address.look_up_seconds):
                 return await details_of(self.store(), self.address.scheme, growth, delay_ms)
 
+    async def attached(self, asked: "Arriving", delay_ms: int) -> tuple[int, FamilyDetails]:
+        """Return how many mails have the attachments of one, and the labels of some (see `with_attachments`)."""
+        from nearstream.streams.matching.looking_up import with_attachments  # this loads numpy
+
+        with errors_mapped():
+            async with asyncio.timeout(self.address.look_up_seconds):
+                return await with_attachments(self.store(), asked, delay_ms)
+
     async def cover(self, positions: Sequence[Position]) -> None:
         """Note that all records up to these positions are done."""
         await self.store().cover([Cover(*position) for position in positions])
