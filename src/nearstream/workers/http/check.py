@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
 
@@ -23,6 +23,7 @@ from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
+from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import ApiToken
@@ -52,6 +53,7 @@ TURNS = 12  # of these, short texts that are signed, looked up and compared at a
 _PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
+_HELD_SECONDS, _HELD_MAX = 5.0, 64
 _PASSAGES_MAX = 3  # labelled families of which a mail has a passage
 
 Source = ConsumerRecord | Unsigned
@@ -66,6 +68,14 @@ def busy() -> RefusedError:
     """Count and return the refusal of a request while as many as allowed are in work."""
     CHECKS.labels("busy").inc()
     return RefusedError(429, "busy", f"expected at most {AT_ONCE} requests at a time", again=True)
+
+
+class Held(NamedTuple):
+    """The details of a labelled family that were read before."""
+
+    until: float  # the time of the loop until which they are used
+    marks: tuple[tuple[bytes, int, bytes], ...]  # its labels, with others of which they are not used
+    details: FamilyDetails
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class Checker:
     # Tasks of requests in work. One that missed its deadline remains until it has ended.
     running: set[asyncio.Future[Any]] = field(default_factory=set)
     learning: set[asyncio.Future[Any]] = field(default_factory=set)  # tasks of documents that are being learned
+    labelled: dict[int, Held] = field(default_factory=dict)  # details of labelled families, by founder
     rare_log: RareLog = field(default_factory=lambda: RareLog(log))  # logs why the index refuses checks
 
     async def check(
@@ -198,7 +209,7 @@ class Checker:
 
     async def _own_answer(self, asked: Arriving, near: Neighbours, text: str) -> CheckAnswer:
         settings, found = self.deployment.settings, await self._found(asked, near)
-        if text:
+        if text and not is_mail(asked.signature):  # which would take as long as all of the rest
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
         best, held = found.best, None
         family = found.family or (found.families[best.number] if best and best.is_copy else None)
@@ -211,17 +222,30 @@ class Checker:
         return answer(found, settings.bulk_count, details, held, files)
 
     async def _details(self, asked: Arriving, family: FamilyFacts) -> FamilyDetails:
-        """Return the details of a family, for a mail with members of it."""
-        if family.growth is None:
+        """Return the details of a family, for a mail with members of it.
+
+        Many mails of a wave ask in a row, so those of a labelled family are used for some seconds.
+        """
+        growth = family.growth
+        if growth is None:
             return FamilyDetails()
-        details = await self.index.details(family.growth, 1000 * self.deployment.settings.label_delay_seconds)
+        now, held = asyncio.get_running_loop().time(), self.labelled.pop(growth.founder, None)
+        if held is None or held.until < now or held.marks != growth.marks or not is_mail(asked.signature):
+            held = Held(now + _HELD_SECONDS, growth.marks, await self._read_details(asked, family, growth))
+        if held.details.labels != NO_LABELS:
+            self.labelled[growth.founder] = held
+        while len(self.labelled) > _HELD_MAX:
+            del self.labelled[next(iter(self.labelled))]
+        return replace(held.details, senders=growth.senders, recipients=growth.recipients)
+
+    async def _read_details(self, asked: Arriving, family: FamilyFacts, growth: Growth) -> FamilyDetails:
+        details = await self.index.details(growth, 1000 * self.deployment.settings.label_delay_seconds)
         if details.labels == NO_LABELS:
             return details
         guard = await self.guards.read(asked.signature.collection, family.family_id)
         others = await sampled(self.index, family.number) if is_mail(asked.signature) else ()
-        return replace(
-            details, label_state=label_state(guard, (each.labelling for each in details.labelled)), others=others
-        )
+        state = label_state(guard, (each.labelling for each in details.labelled))
+        return replace(details, label_state=state, others=others)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -219,9 +219,9 @@ def _outcome(message: Message, answer: Answer | None) -> str:
 def header_value(answer: Answer) -> bytes:
     """Return the value of our header.
 
-    It has the verdict, the number of copies within the last hour, the resemblance, and by what labels reach it.
-    Of a text that lies in it, the header has the weight of its labels of spam, else its copies within the last day. Of its
-    attachments it has the weight of these too.
+    It has the verdict, the number of copies within the last hour, the resemblance, and by what labels reach it. Of a
+    text that lies in it, it has the weight of labels of spam, else the copies within the last day, and of its
+    attachments the weight of such labels.
     """
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
     witness = f"; by={answer.witness}" if answer.witness else ""
