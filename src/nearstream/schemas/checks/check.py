@@ -104,7 +104,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # A text that lies in the document, which is no copy of it, and of which at least NEARSTREAM_BULK_COUNT copies
     # arrived within the last day, or of which a passage of 40 words is labelled. Null: there is none.
     contains: Contained | None = None
-    # Earlier mails that have all attachments of a mail, whatever their texts. Null: there is none.
+    # Earlier mails that have all attachments of a mail, whatever their texts. Null: there are no such mails.
     attachments: Attached | None = None
     # Of each collection that the document or the token names as `against`, the document that is most like it, if one is
     # related.

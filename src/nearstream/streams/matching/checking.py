@@ -59,7 +59,7 @@ def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Con
 
 
 def attached(found: Found, count: int, details: FamilyDetails) -> Attached | None:
-    """Return the mails that have the attachments of a mail, with the labels of these that reach it."""
+    """Return the mails with the attachments of a mail, and their labels that reach it."""
     reached = reach(found.newcomer.signature, details)
     domains = {each.labels.get(SENDER_DOMAIN_LABEL) for each in (*details.of("spam"), *details.others)}
     reaches = reached.known in ("known_bad", "near_bad") and len(domains) >= _DOMAINS_MIN

@@ -82,7 +82,10 @@ def labelled_details(given: Iterable[tuple[Recorded, bytes]], until_ms: int) -> 
 
 
 async def details_of(store: Store, scheme: str, growth: Growth, delay_ms: int) -> FamilyDetails:
-    """Return the details of a family. Labels count from the age `delay_ms` on, as long as their documents live."""
+    """Return the details of a family.
+
+    Labels count from the age `delay_ms` on, as long as their documents live.
+    """
     views = await store.fetch([Query(number, record=True) for _, number, _ in growth.marks]) if growth.marks else ()
     given = [
         (unpack_record(view.record, scheme, view.order.version, view.order.observed_ms), packed)

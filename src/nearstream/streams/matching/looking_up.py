@@ -133,9 +133,9 @@ async def look_up_all(
 
 
 async def with_attachments(store: Store, asked: Arriving, delay_ms: int) -> tuple[int, FamilyDetails]:
-    """Return how many mails have the attachments of one, and of the first and last of these the labels.
+    """Return how many mails have the attachments of one, and labels of these.
 
-    Labels count from the age `delay_ms` on.
+    The first and the last ones are read, and labels count from the age `delay_ms` on.
     """
     if asked.keys.attachments is None:
         return 0, FamilyDetails()
