@@ -138,15 +138,6 @@ def test_the_example_verdict_and_its_pair_event_tell_of_one_family() -> None:
     assert (said.resemblance, said.distance) == (pair.evidence.resemblance, pair.evidence.distance)
 
 
-@pytest.mark.parametrize("kind", ["near_duplicate", "containment", "version"])
-def test_an_event_from_before_changes_and_families_were_told_is_still_read(kind: str) -> None:
-    fields = json.loads(example(f"{kind}.json"))
-    later = ("new_spans", "new_spans_omitted", "symbols_differ") if kind == "version" else CHANGES
-    former = {name: value for name, value in fields.items() if name not in (*later, "family")}
-    written = json.dumps(former, separators=(",", ":"), ensure_ascii=False).encode()
-    assert encode_json(decode_event(written)) == written
-
-
 def test_a_longer_signature_of_a_later_release_is_read() -> None:
     whole = example("signature.msgpack")
     assert whole[:3] == b"\xdc\x00\x19"  # an array of 25

@@ -78,26 +78,6 @@ async def test_a_killed_replay_goes_on_where_it_was(kafka: str, redis_url: str, 
         assert len(values) <= 2 * count + COMMIT_EVERY
 
 
-async def test_what_is_sent_again_is_the_original_but_for_the_count(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    """It comes from its topic where the letter has not all of it."""
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        for payload in ("full", "head", "hash"):
-            now_ms, before = round(1000 * time.time()), len(await deployment.read(DOCUMENTS.name))
-            bad = [
-                ProducerRecord("", b"one", b"x" * 100_000, HEADERS, now_ms - DAY_MS),
-                ProducerRecord("", b"one", b"", [("nearstream-private", b"1")], now_ms - 1),
-                ProducerRecord("", b"one", None, [], now_ms),
-            ]
-            refused = await _refused(deployment, bad, payload=payload)
-            if payload == "full":
-                assert deployment.run("dlq", "replay", "--dry-run").stderr.endswith(b"would be sent 3, skipped 0\n")
-            assert _sent(deployment) == (3, before // 2)
-            every = await deployment.read(DOCUMENTS.name)
-            again = [record for record in every if (REPLAYS_HEADER, b"1") in record.headers][-3:]
-            expected = [record._replace(headers=[*record.headers, (REPLAYS_HEADER, b"1")]) for record in refused]
-            assert _by_time(again) == _by_time(expected)
-
-
 async def test_what_cannot_be_sent_is_told_and_stops_no_other(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         bad = [ProducerRecord("", b"one", b"{%d" % number, []) for number in range(3)]
@@ -216,11 +196,6 @@ async def _write_letters(
     sent = [outgoing(letter, topic, "nearstream/test sign", payload, limit) for letter in letters]
     assert [header(record.headers, REASON_HEADER) for record in sent] == [reason.encode()] * len(sent)
     await deployment.send(sent)
-
-
-def _by_time(records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-    """Sort dead letters by time, because those without a key are on several partitions."""
-    return sorted((record._replace(offset=0) for record in records), key=lambda record: record.timestamp_ms)
 
 
 def _sent(deployment: LocalDeployment, *arguments: str) -> tuple[int, int]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
-from tests.devstack.server import LocalServer
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
@@ -134,21 +133,6 @@ async def _drop(old: LocalDeployment, new: LocalDeployment) -> None:
     assert old.run("stats").returncode == 78
     unknown = old.run("index", "switch")
     assert (unknown.returncode, f"no scheme {names[DEFAULT_LABEL]}".encode() in unknown.stderr) == (1, True)
-
-
-async def test_an_address_that_does_not_fit_its_server_is_told(
-    kafka: str, redis_url: str, nodes: list[LocalServer], tmp_path: Path
-) -> None:
-    node, single = nodes[0].address, redis_url.partition("://")[2]
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        for address, why in (
-            (f"redis://{node}", "NEARSTREAM_REDIS: expected redis+cluster://"),
-            (f"redis+cluster://{single}", "NEARSTREAM_REDIS: expected an address without +cluster"),
-        ):
-            other = deployment.changed(redis=address)
-            refused = other.run("worker")
-            assert (refused.returncode, why in refused.stderr.decode()) == (78, True), refused.stderr
-            assert why in other.run("doctor").stdout.decode()
 
 
 async def _signed(deployment: LocalDeployment, records: int) -> bool:

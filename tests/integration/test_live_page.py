@@ -353,21 +353,6 @@ async def test_a_server_that_answers_nothing_more_is_red_until_it_answers(browse
         await expect(trouble).to_be_hidden()
 
 
-async def test_keys_open_each_view_and_hold_the_verdicts(browser: Browser) -> None:
-    feed = new_feed()
-    async with live_server(feed) as server, _opened(browser, server.address) as page:
-        for key, view in zip("234561", ("families", "document", "check", "letters", "workers", "live"), strict=True):
-            await page.keyboard.press(key)
-            await expect(page.locator("#tabs [aria-current=page]")).to_have_attribute("data-view", view)
-        rows = page.locator("#ticker li")
-        await page.keyboard.press("Space")
-        feed.add(verdict("held"), NOW_MS)
-        await expect(page.locator("#received")).to_have_text("1")
-        await expect(rows).to_have_count(0)
-        await page.keyboard.press("Space")
-        await expect(rows).to_have_count(1)
-
-
 async def test_a_page_asks_for_a_token_and_shows_its_collections(browser: Browser) -> None:
     feed = new_feed()
     feed.add(verdict("of mail", collection="mail"), NOW_MS)

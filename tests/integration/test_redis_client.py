@@ -77,19 +77,6 @@ async def test_a_refused_command_fails_alone(shared: SharedConnection | HeldConn
     assert replies == [b"x", b"y"]
 
 
-async def test_a_lost_connection_is_opened_again(shared: SharedConnection | HeldConnections, redis_url: str) -> None:
-    own = await shared.execute_command("CLIENT", "ID")
-    async with open_client(Connection(redis_url, None, False)) as other:
-        await other.execute_command("CLIENT", "KILL", "ID", own)
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                assert await shared.execute_command("CLIENT", "ID") > own
-                break
-            except ConnectionError:
-                await asyncio.sleep(0)
-
-
 async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

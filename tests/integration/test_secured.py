@@ -18,7 +18,6 @@ from redis import Redis
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS
 from nearstream.streams.store.limits import IndexUnavailableError
-from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka import client as kafka_client
@@ -269,20 +268,6 @@ async def test_what_kafka_does_not_accept_is_named(secured: Secured) -> None:
                 pass
     settings = secured.deployment("nearstream", kafka_sasl_mechanism="PLAIN").settings
     assert await kafka_offsets.end_offsets(settings, DOCUMENTS.name, 10.0)
-
-
-async def test_what_redis_does_not_accept_is_named(secured: Secured) -> None:
-    url = secured.redis.settings()["NEARSTREAM_REDIS"]
-    changed: dict[str, str]
-    for changed, expected in (
-        ({"redis_ca_path": ""}, "REDIS_CA_PATH: the server's certificate is not accepted: "),
-        ({"redis": url.replace("127.0.0.1", "localhost")}, "REDIS_CA_PATH: .*Hostname mismatch"),
-        ({"redis_ca_path": str(EXAMPLES / "documents.jsonl")}, "REDIS_CA_PATH: expected a PEM file"),
-        ({"redis": secured.redis.settings("wrong")["NEARSTREAM_REDIS"]}, "REDIS: the server refuses us: .*password"),
-        ({"namespace": "other"}, "REDIS: the server refuses us: .*o permissions"),
-    ):
-        with pytest.raises(SettingsError, match=f"NEARSTREAM_{expected}"):
-            await _opened(Deployment.of(secured.deployment("nearstream", **changed).settings))
 
 
 async def _opened(deployment: Deployment) -> None:

@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from collections.abc import Container
 from functools import cache
 from typing import Any
 
@@ -66,7 +67,7 @@ def components(messages: tuple[type[msgspec.Struct], ...], ref_template: str) ->
     """
     references, made = msgspec.json.schema_components(messages, ref_template=ref_template)
     schemas: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(made))  # defaults that are tuples become arrays
-    for struct in _structs(messages):
+    for struct in _structs(schemas):
         _describe(struct, schemas[struct.__name__])
     return list(references), schemas
 
@@ -81,24 +82,12 @@ def _schema(name: str, message: type[msgspec.Struct]) -> Json:
     }
 
 
-def _structs(messages: tuple[type[msgspec.Struct], ...]) -> set[type[msgspec.Struct]]:
-    """Return the messages and all structs that they contain."""
-    found: set[type[msgspec.Struct]] = set()
-    _collect(msgspec.inspect.multi_type_info(messages), found)
-    return found
-
-
-def _collect(node: object, found: set[type[msgspec.Struct]]) -> None:
-    """Add all structs below a node of msgspec's description of types."""
-    if isinstance(node, (list, tuple)):
-        for each in node:
-            _collect(each, found)
-    elif isinstance(node, msgspec.inspect.StructType):
-        if node.cls not in found:
-            found.add(node.cls)
-            _collect(node.fields, found)
-    elif isinstance(node, (msgspec.inspect.Type, msgspec.inspect.Field)):
-        _collect([getattr(node, name) for name in node.__struct_fields__], found)
+def _structs(names: Container[str]) -> list[type[msgspec.Struct]]:
+    """Return the messages and parts of messages with these names."""
+    found: list[type[msgspec.Struct]] = [msgspec.Struct]
+    for each in found:
+        found += each.__subclasses__()
+    return [each for each in found if each.__name__ in names and each.__module__.startswith("nearstream.schemas.")]
 
 
 def _describe(struct: type[msgspec.Struct], schema: Json) -> None:

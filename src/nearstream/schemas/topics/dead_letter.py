@@ -94,7 +94,7 @@ class StoredDeadLetter:
     size: int  # bytes of the original value
     sha256: str  # SHA-256 of the original value, 64 hex characters
     payload: str  # `full`, `head` or `hash`, or one of a later release
-    came_from: str  # where the record came from, empty in a dead letter of an earlier release
+    came_from: str  # where the record came from
 
     @property
     def dead_id(self) -> str:

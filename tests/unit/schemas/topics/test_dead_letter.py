@@ -163,9 +163,3 @@ def test_a_private_record_leaves_no_bytes(payload: str, value: bytes | None) -> 
 def test_the_count_of_replays_is_read_from_the_record(said: bytes | None, counted: bytes) -> None:
     sent = letter(record(headers=[("nearstream-dead-replays", said)]))
     assert header(sent.headers, "nearstream-dead-replays") == counted
-
-
-def test_a_detail_is_cut_at_500_characters() -> None:
-    sent = outgoing(DeadLetter(record(), "match", Reason.NOT_JSON, "é" * 501), "t", "w", "full", MAX)
-    for name in ("nearstream-dead-detail", "__connect.errors.exception.message"):
-        assert header(sent.headers, name) == ("é" * 500).encode()

@@ -68,12 +68,6 @@ def test_what_is_sent_again_is_the_original_but_for_the_count_which_goes_from_le
         about = ORIGINAL._replace(headers=sent.headers, offset=ORIGINAL.offset + count)
 
 
-def test_a_letter_about_a_letter_tells_the_last_refusal() -> None:
-    inner = _letter()
-    kept = _read(_letter(inner))
-    assert kept.original == inner
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -67,24 +67,6 @@ def verdict(
     return replace(said, event_id=f"v{ordinal}", scheme="s", of=ref(of), family=family)
 
 
-def test_one_more_than_the_limit_within_the_window_begins_a_storm() -> None:
-    tally, (alert,) = counted([steady(1, 5)])
-    assert seconds(alert) == ("firing", 4.0, None)
-    assert (alert.value, alert.limit, alert.size, alert.founder) == (5.0, 4.0, 6, "a")
-    assert alert.events == ("v6",)
-    assert tally.is_firing
-
-
-def test_a_storm_ends_when_the_count_has_fallen_to_half_of_the_limit() -> None:
-    storm = [*steady(1, 6), arrival(30, 8)]
-    _, (began, ended) = counted([[each] for each in storm])
-    # The arrivals at 0 to 5 s leave the window at 10 to 15 s: two are left at 13 s.
-    assert seconds(ended) == ("resolved", 4.0, 13.0)
-    assert (ended.value, ended.size) == (2.0, 7)
-    assert ended.events == began.events
-    assert ended.event_id != began.event_id
-
-
 def test_a_storm_of_which_nothing_more_is_heard_ends_by_the_clock_as_it_would_by_the_next_arrival() -> None:
     storm = [[each] for each in steady(1, 6)]
     tally, _ = counted(storm)
@@ -146,11 +128,6 @@ def test_members_that_joined_before_the_window_are_not_counted_again_when_they_c
     tally, _ = counted(old)
     changed = [arrival(60 + place / 10, 2 + place) for place in range(6)]
     assert counted([changed], tally)[1] == []
-
-
-def test_arrivals_more_than_a_window_late_are_left_out() -> None:
-    tally, _ = counted([[arrival(100, 50)]])
-    assert counted([steady(0.1, 20)], tally)[1] == []
 
 
 def test_dead_letters_are_counted_by_numbers_in_any_order() -> None:

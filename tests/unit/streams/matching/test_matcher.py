@@ -20,11 +20,9 @@ from nearstream.schemas.verdicts.events import (
     Version,
     kind_of,
 )
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol.tally import RARE_BELOW
-from nearstream.streams.signing.scheme import Keys
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import local_store
 from tests.support import made_up
@@ -297,39 +295,6 @@ async def test_what_was_not_whole_is_named() -> None:
     assert matched.verdict.degraded == event.degraded
     assert one.counts.full_buckets > before
     assert one.counts.cut
-
-
-class Unsalted:
-    """The standard scheme with keys that collide across collections."""
-
-    name, kept, bands, text = STANDARD.name, STANDARD.kept, STANDARD.bands, STANDARD.text
-
-    def keys(self, signature: Signature, key: HashKey) -> Keys:
-        return STANDARD.keys(replace_fields(signature, collection="default"), key)
-
-
-async def test_s13_a_bucket_that_two_collections_share_by_chance_makes_no_event() -> None:
-    one = Matcher(local_store(LIMITS), Unsalted(), KEY)
-    for collection in ("other", "default"):
-        await one.match(sign("a", TEXT, collection=collection))
-    (event,) = (await one.match(sign("b", TEXT, 1))).events
-    assert isinstance(event, ExactDuplicate)
-    assert event.collection == "default"
-
-
-@pytest.mark.parametrize("change", [{"n_bytes": 0}, {"scheme": "other"}])
-async def test_what_has_no_keys_is_never_admitted(change: dict[str, object]) -> None:
-    one = matcher()
-    with pytest.raises(ValueError):  # noqa: PT011 - the scheme words it
-        await one.match(replace_fields(sign("a", TEXT), **change))
-    assert (await one.match(sign("b", TEXT, 1))).events == ()
-
-
-def test_an_arrival_has_its_own_key_and_a_removal_its_time() -> None:
-    with pytest.raises(ValueError, match="document_key"):
-        Arrival("default/b", sign("a", TEXT))
-    with pytest.raises(ValueError, match="removed_at_ms"):
-        Arrival("default/b", None)
 
 
 async def test_later_neighbours_never_hide_an_earlier_owner() -> None:

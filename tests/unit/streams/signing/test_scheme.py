@@ -106,16 +106,6 @@ def test_keys_are_8_bytes_each_once(scheme: Scheme) -> None:
     assert len(all_keys(keys)) == 2 + len(keys.bands) + len(keys.anchors)
 
 
-def test_two_collections_or_schemes_share_no_small_key() -> None:
-    narrow = replace(NOISE, bands=BandRules(24))
-    first, second, third = (
-        all_keys(scheme.keys(signed(LONG, scheme, lineage="u", collection=name), KEY))
-        for scheme, name in ((NOISE, "news"), (NOISE, "news-2"), (narrow, "news"))
-    )
-    assert not first & second
-    assert not first & third
-
-
 def test_equal_values_of_two_kinds_or_two_bands_give_two_keys() -> None:
     equal = replace_fields(signed(LONG), lineage="0123456789abcdef", digest=b"0123456789abcdef", sketch=bytes(512))
     keys = NOISE.keys(equal, KEY)

@@ -19,11 +19,6 @@ CRASHES = {
     "raise ValueError('first\\nsecond')": "ValueError: first",
     "import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()": "ZeroDivisionError",
 }
-OTHERS = """import warnings
-warnings.warn('old')
-logging.getLogger('library').info('x')
-logging.getLogger('nearstream.a').info('y')
-"""
 
 
 def failed(program: str) -> list[dict[str, str]]:
@@ -73,13 +68,6 @@ def test_a_crash_is_one_line_of_json_too() -> None:
         assert (told["level"], told["logger"], told["message"]) == ("CRITICAL", "nearstream", "crashed")
         assert told["exception"].startswith("Traceback")
         assert error in told["exception"]
-
-
-def test_libraries_log_warnings_only_and_in_json() -> None:
-    assert [(told["level"], told["logger"]) for told in failed(OTHERS)] == [
-        ("WARNING", "py.warnings"),
-        ("INFO", "nearstream.a"),
-    ]
 
 
 def test_a_worker_writes_in_the_form_and_of_the_level_that_are_set() -> None:

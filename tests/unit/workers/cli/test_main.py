@@ -114,16 +114,6 @@ def test_a_closed_standard_input_is_named_and_not_counted_as_scanned() -> None:
     assert done.stderr.splitlines()[2:] == [b"found no document", b"left out 1 refused"]
 
 
-def test_scan_tells_of_a_text_without_words() -> None:
-    lines = [b'{"id": "a", "text": ""}', b'{"id": "b", "text": "..."}', b'{"id": "c", "text": "some words"}']
-    done = _run("scan", "-", given=b"\n".join(lines))
-    assert done.returncode == 65
-    told = done.stderr.decode().splitlines()
-    assert told[:2] == [f"empty standard input:{line}: expected a text with words" for line in (1, 2)]
-    assert told[2].startswith("scanned: 1, ")
-    assert told[3:] == ["found 1 unique", "left out 2 empty"]
-
-
 SECRET = "correct-horse-battery-staple-of-32-bytes"  # noqa: S105 - a made-up one
 AWAY = {"NEARSTREAM_KAFKA": "127.0.0.1:1", "NEARSTREAM_REDIS": "redis://127.0.0.1:1/0", "NEARSTREAM_STATUS": "off"}
 SASL = {"NEARSTREAM_KAFKA_USERNAME": "us", "NEARSTREAM_KAFKA_PASSWORD": SECRET, "NEARSTREAM_HASH_KEY": SECRET}
@@ -191,10 +181,3 @@ def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
         assert process.stdout.readline()  # it reads by now
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-
-
-def test_a_pipe_holds_compressed_lines() -> None:
-    lines = "\\n".join(json.dumps({"id": name, "text": TEN_WORDS}) for name in "ab")
-    done = _shell(f"{sys.executable} -m nearstream scan <(printf '{lines}' | gzip) --quiet")
-    assert done.returncode == 0
-    assert b"exact_duplicate" in done.stdout

@@ -1,7 +1,6 @@
 """What `show` says of one document, as lines and in JSON."""
 
 import json
-from dataclasses import replace
 
 import msgspec
 
@@ -49,44 +48,6 @@ def test_a_live_document_is_told_with_all_its_states() -> None:
         f"                      111  0101010101010101  live      3 offset 17         300       2  {OBSERVED}",
         f"                       57  0101010101010101  expired   3 offset 8          290       0  {OBSERVED}",
     ]
-
-
-JOINED = "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week"
-LIVE = f"family           {'fa' * 16}, no. 37, 120 live"
-OF_FAMILY = (
-    (None, ("family           its own",)),
-    (MemberFacts(57, 1, None), ("family           its own, without copies",)),
-    (MemberFacts(5, 0, None), ("family           founded by number 5, not joined yet",)),
-    (
-        replace(MEMBER, ordinal=0),
-        (
-            LIVE.replace("no. 37", "not joined yet"),
-            "                 founded by default/o, represented by this state",
-            JOINED,
-        ),
-    ),
-    (
-        replace(MEMBER, facts=replace(FAMILY, number=111, representative=4)),
-        (LIVE, "                 founded by this state, represented by number 4", JOINED),
-    ),
-    (
-        replace(MEMBER, facts=replace(FAMILY, founder="", representative=0)),
-        (LIVE, "                 founded by number 5, represented by nobody", JOINED),
-    ),
-)
-
-
-def test_the_place_in_a_family_is_told() -> None:
-    for member, told in OF_FAMILY:
-        lines = list(document_lines(_inspected((replace(CURRENT, family=member),)), NOW_MS))
-        start = lines.index("degraded         charset_replaced") + 1
-        (end,) = (at for at, line in enumerate(lines) if line.startswith("states    "))
-        assert tuple(lines[start:end]) == told
-
-
-def test_a_state_that_is_not_decided_yet_is_told() -> None:
-    undecided = replace(CURRENT, decided=False, family=None, pairs=())
-    assert "family           not decided yet" in document_lines(_inspected((undecided,)), NOW_MS)
 
 
 def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:

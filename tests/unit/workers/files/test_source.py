@@ -280,13 +280,6 @@ def test_a_small_file_never_expands_to_a_large_one(tmp_path: Path) -> None:
             tracemalloc.stop()
 
 
-def test_equal_documents_may_compress_well(tmp_path: Path) -> None:
-    lines = many(10) * 1000
-    for suffix, pack in PACKED.items():
-        assert len(lines) > 100 * len(pack(lines))
-        assert len(values(file(tmp_path, f"a.jsonl.{suffix}", pack(lines)))) == 10_000
-
-
 # ---- JSON
 
 
@@ -440,17 +433,6 @@ def test_the_pages_of_a_warc_file_are_read_and_the_rest_is_counted(tmp_path: Pat
         assert "(record at byte " in item.source
         assert passed_over == {"no_response": 1, "revisit": 1}
         assert 0 < item.place <= bytes_of([str(tmp_path / name)])
-
-
-def test_a_broken_record_of_a_warc_file_is_refused_with_its_place(tmp_path: Path) -> None:
-    crawl = Crawl()
-    crawl.response("http://a.example/1", b"<p>one")
-    content = crawl.content()
-    cut_off = content.replace(b"WARC-Type: response", b"WARC-Truncated: length\r\nWARC-Type: response")
-    (item, broken) = read([str(file(tmp_path, "a.warc", cut_off + b"WARC/1.0\r\nbroken"))])
-    assert received(item).degraded == ("truncated",)
-    assert isinstance(broken, Refused)
-    assert broken.source == f"{tmp_path}/a.warc (record at byte {len(cut_off)})"
 
 
 def crawled(count: int) -> list[bytes]:

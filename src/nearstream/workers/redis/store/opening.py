@@ -62,14 +62,10 @@ async def packed_layout(client: Client, key: bytes, prefix: bytes) -> bytes | No
     """Return what a slot keeps of the layout, None if there is no slot.
 
     Raises:
-        SettingsError: Another release made the index. Those before format 8 kept the format by itself.
+        SettingsError: Another release made the index.
     """
-    packed: bytes | None
-    former_format, packed = await ask(client, "HMGET", key, "format", "layout")
-    if packed is None and former_format is None:
-        return None
-    found = int(former_format) if packed is None else format_of(packed)
-    if found != FORMAT:
+    packed: bytes | None = await ask(client, "HGET", key, "layout")
+    if packed is not None and (found := format_of(packed)) != FORMAT:
         raise SettingsError(
             f"NEARSTREAM_NAMESPACE: {name_of(prefix)} holds an index of format {found}, this release keeps {FORMAT}:"
             " name another one and run `nearstream rebuild`"

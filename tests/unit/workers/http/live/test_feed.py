@@ -154,12 +154,3 @@ def test_a_trend_compares_with_a_minute_ago() -> None:
     measured = Trend()
     measured.add([], 0.0)
     assert measured.add([PartitionLag("d", 0, 0, 0, 50, 0.3)], 5.0).trend == "none"  # a batch in work
-
-
-def test_a_day_has_no_fewer_verdicts_than_its_last_hour() -> None:
-    feed = new_feed()
-    for number in range(3):
-        feed.add(verdict(f"d{number}"), NOW_MS)
-    for day, shown in (((), ()), ((0, 1), (0, 3)), ((5, 0), (5, 0))):
-        feed.day = day
-        assert feed.state("").day == shown
