@@ -1,23 +1,19 @@
 """Compare two documents: how they relate, with all evidence, every rule, and what became of the pair."""
 
 import argparse
-import time
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, UnsetType
 
-from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval, Span
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.verdicts.events import ChangeEvent, Containment, PairEvent
 from nearstream.workers.cli.arguments import add_json, declare
-from nearstream.workers.cli.stats import FamilyReport, family_report
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.operations.terminal import escaped, print_message, print_report, row, utc_time
+from nearstream.workers.operations.terminal import escaped, print_message, print_report, row
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -60,14 +56,6 @@ class SideReport(Struct, frozen=True):
     name: str
     status: str | None  # in the index. None: it was given as a file
     reason: str
-    version: str | None = None
-    observed_at: datetime | None = None
-    characters: int = 0
-    words: int = 0
-    number: int | None = None  # of its current state in the index
-    states: int = 0
-    family: FamilyReport | None = None
-    ordinal: int | None = None
 
 
 class RuleReport(Struct, frozen=True):
@@ -111,7 +99,7 @@ class PairReport(Struct, frozen=True):
 def print_pair(deployment: Deployment, explained: "Explained", *, is_json: bool) -> None:
     """Print what is known of two documents."""
     report = pair_report(deployment, explained)
-    print_report(report, pair_lines(report, time.time_ns() // 1_000_000), is_json=is_json)
+    print_report(report, pair_lines(report), is_json=is_json)
 
 
 def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
@@ -154,24 +142,7 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
 
 
 def _side(side: "Side") -> SideReport:
-    status, reason = (side.inspected.status, side.inspected.reason) if side.inspected else (None, "")
-    signature, state = side.signature, side.state
-    if signature is None:
-        return SideReport(side.name, status, reason)
-    member = state.family if state else None
-    return SideReport(
-        side.name,
-        status,
-        reason,
-        version=signature.version,
-        observed_at=from_milliseconds(signature.observed_at_ms),
-        characters=signature.characters,
-        words=signature.words,
-        number=state.number if state else None,
-        states=len(side.inspected.states) if side.inspected else 0,
-        family=family_report(member.facts) if member and member.facts else None,
-        ordinal=member.ordinal if member else None,
-    )
+    return SideReport(side.name, *((side.inspected.status, side.inspected.reason) if side.inspected else (None, "")))
 
 
 def _verdict(side: "Side") -> str | None:
@@ -190,7 +161,7 @@ def _rounded(share: "Proportion") -> Interval:
     return Interval(round(share.value, 4), round(share.low, 4), round(share.high, 4))
 
 
-def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
+def pair_lines(report: PairReport) -> Iterator[str]:
     """Yield what is known of two documents as lines: the relation first, then all that it follows from."""
     if report.relation is not None and report.rule is not None:
         thresholds = ", ".join(f"{name} {value:g}" for name, value in report.thresholds.items())
@@ -203,8 +174,8 @@ def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
         yield row("event", f"{report.outcome.event_id}, {_SENT[report.outcome.is_sent]}")
     if report.verdict:
         yield row("verdict", f"{report.verdict}, when {escaped(report.later.name)} arrived")
-    yield from _side_lines("later", report.later, now_ms)
-    yield from _side_lines("earlier", report.earlier, now_ms)
+    yield _side_line("later", report.later)
+    yield _side_line("earlier", report.earlier)
     yield row("scheme", report.scheme)
     if report.evidence is None or report.newer is None or report.older is None:
         return
@@ -217,20 +188,9 @@ def pair_lines(report: PairReport, now_ms: int) -> Iterator[str]:
         yield from _rule_lines(rule, decides=rule.rule == report.rule)
 
 
-def _side_lines(name: str, side: SideReport, now_ms: int) -> Iterator[str]:
+def _side_line(name: str, side: SideReport) -> str:
     status = "a file, not in the index" if side.status is None else side.status
-    yield row(name, f"{escaped(side.name)}: {status}" + (f", {side.reason}" if side.reason else ""))
-    if side.observed_at is None:
-        return
-    observed_ms = round(1000 * side.observed_at.timestamp())
-    hours = max(now_ms - observed_ms, 0) / 3_600_000
-    age = f"{hours / 24:.0f} d" if hours >= 48 else f"{hours:.1f} h"
-    yield row("", f"{side.characters} characters, {side.words} words, version {side.version}")
-    yield row("", f"observed {utc_time(observed_ms)}, {age} ago")
-    if side.number is not None:
-        place = f"no. {side.ordinal}" if side.ordinal else "not joined yet"
-        family = f"family {side.family.id}, {place} of {side.family.size} live" if side.family else "alone"
-        yield row("", f"number {side.number}, {side.states} states; {family}")
+    return row(name, f"{escaped(side.name)}: {status}" + (f", {side.reason}" if side.reason else ""))
 
 
 def _key_lines(evidence: Evidence, meeting: "Meeting | None") -> Iterator[str]:
