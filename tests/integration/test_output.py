@@ -92,6 +92,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     for action in ("spam", "ham", "confirm", "revoke"):
         yield ["label", action, ARGUMENT]
     yield ["demo"]
+    yield ["backtest", path]
     yield ["scan", str(folder)]
     yield ["compare", path, path]
     yield ["sign", str(folder / ARGUMENT)]
