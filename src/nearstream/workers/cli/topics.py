@@ -11,13 +11,12 @@ from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
-from nearstream.workers.config.settings import Settings, SettingsError, own_group
+from nearstream.workers.config.settings import Settings, own_group
 from nearstream.workers.operations.terminal import print_line, print_message, print_report
 
 if TYPE_CHECKING:
     from nearstream.workers.kafka.lag import GroupMembers, PartitionLag
 
-_STATES_SECONDS = 2.0
 _LAG_COLUMNS = ("group", "topic", "partition", "committed", "end", "records", "seconds", "reader")
 _LAG_ROW = "{group:<24} {topic:<36} {partition:>9} {committed:>12} {end:>12} {records:>9} {seconds:>9}  {reader}"
 
@@ -116,8 +115,9 @@ def show_lag(settings: Settings, options: argparse.Namespace) -> Exit:
         print_line(_LAG_ROW.format(**{name: name for name in _LAG_COLUMNS}))
     for members, row in rows:
         _print_row(members, row, is_json=options.json)
-    if not options.json:
-        _print_states(settings, [problem for members, found in groups for problem in _unread(settings, members, found)])
+    for members, found in groups:
+        for problem in _unread(settings, members, found):
+            print_message(problem)
     return Exit.NO if options.max is not None and any(row.records > options.max for _, row in rows) else Exit.OK
 
 
@@ -132,28 +132,6 @@ def _print_row(members: "GroupMembers", row: "PartitionLag", *, is_json: bool) -
     fields = {"group": members.group, **row.as_json(), "reader": members.hosts.get((row.topic, row.partition))}
     shown = {name: "-" if value is None else value for name, value in fields.items()}
     print_report(fields, [_LAG_ROW.format(**shown)], is_json=is_json)
-
-
-def _print_states(settings: Settings, unread_topics: Sequence[str]) -> None:
-    """Print what no worker reads, and how each worker does, if Redis says that soon."""
-    # Imported on use, because the rest of this module needs no Redis.
-    from nearstream.streams.store.limits import IndexUnavailableError
-    from nearstream.workers.operations.checks import sentence
-    from nearstream.workers.pipeline.deployment import Deployment
-    from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
-    from nearstream.workers.redis.server.client import open_client, until_answered
-
-    async def states() -> list[WorkerState]:
-        async with open_client(Deployment.of(settings).index_address().connection) as client:
-            return await worker_states(client, settings.namespace)
-
-    for problem in unread_topics:
-        print_message(problem)
-    try:
-        for state in asyncio.run(until_answered(states, _STATES_SECONDS)):
-            print_message(sentence(state))
-    except (IndexUnavailableError, SettingsError) as error:
-        print_message(f"how the workers do is not known: {error}")
 
 
 async def _read_lag(settings: Settings, wait_seconds: float) -> "list[tuple[GroupMembers, list[PartitionLag]]]":
