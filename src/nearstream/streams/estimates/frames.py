@@ -16,8 +16,12 @@ import msgspec
 from nearstream.streams.fingerprints.hashing import HashKey
 
 PARTS_MAX = 512  # of a page; one with more is compared as a whole
+ADDRESS = "@"  # with which the target of a link and the address of an image begin
 _PACKED = Struct("<IIB")
-_WORDS_MAX = 255
+_WORDS_MAX = 127
+_MAIN = 128
+# Ids of builds, visits and files, which say nothing of what a page shows.
+_TOKEN = re.compile(r"\b(?=\w{0,512}\d)(?=\w{0,512}[a-f])[0-9a-f]{8,}\b")
 _DIGITS = re.compile(r"\d+")
 FORMS_MAX = 1_024  # of a host, about 16 bytes each
 _PAGES_MIN = 4  # on which a part of the frame has come or gone
@@ -31,24 +35,37 @@ class Part(NamedTuple):
 
     exact: int  # hash of its text
     form: int  # hash of its text with each number replaced by 0, so that a counter or a date keeps its form
-    words: int  # how many words it has, at most 255
+    words: int  # how many words it has, at most 127, and 0 of an address
+    is_main: bool = False  # it is in the main content
 
 
-def pack_parts(texts: Sequence[str], key: HashKey) -> bytes:
-    """Return hashes of the parts, 9 bytes each, or nothing if a page has too many parts."""
-    if len(texts) > PARTS_MAX:
+def pack_parts(parts: Sequence[tuple[str, bool]], key: HashKey) -> bytes:
+    """Return hashes of parts, 9 bytes each, or nothing if a page has too many.
+
+    Each part comes with whether it is in the main content. Addresses are left out first.
+    """
+    if len(parts) > PARTS_MAX:
+        parts = [part for part in parts if not part[0].startswith(ADDRESS)]
+    if len(parts) > PARTS_MAX:
         return b""
-    return b"".join(
-        _PACKED.pack(_hash(text, key), _hash(_DIGITS.sub("0", text), key), min(len(text.split()), _WORDS_MAX))
-        for text in texts
-    )
+    return b"".join(_packed(masked(text), key, is_main=is_main) for text, is_main in parts)
+
+
+def _packed(text: str, key: HashKey, *, is_main: bool) -> bytes:
+    words = 0 if text.startswith(ADDRESS) else max(1, min(len(text.split()), _WORDS_MAX))
+    return _PACKED.pack(_hash(text, key), _hash(_DIGITS.sub("0", text), key), words + _MAIN * is_main)
+
+
+def masked(text: str) -> str:
+    """Return a part in lower case, with `*` in place of each hexadecimal token."""
+    return _TOKEN.sub("*", text.lower())
 
 
 def unpack_parts(packed: bytes) -> list[Part]:
     """Return the parts of a page. Bytes that are no parts give none."""
     if len(packed) % _PACKED.size or len(packed) > PARTS_MAX * _PACKED.size:
         return []
-    return [Part(*fields) for fields in _PACKED.iter_unpack(packed)]
+    return [Part(exact, form, last % _MAIN, last >= _MAIN) for exact, form, last in _PACKED.iter_unpack(packed)]
 
 
 def _hash(text: str, key: HashKey) -> int:

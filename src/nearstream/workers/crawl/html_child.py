@@ -15,15 +15,15 @@ import resource
 import signal
 import socket
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
+from html import unescape
 
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.html.node import ElementNode
 
-from nearstream.workers.crawl.html_seen import found, remove, take_unseen
+from nearstream.workers.crawl.html_seen import found, take_unseen
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -45,11 +45,8 @@ _CALLS = (
 _MAIN_WORDS, _SMALL_WORDS, _SENTENCE_WORDS = 200, 100, 10
 _WORD_MAX_CHARACTERS = 16  # on average, with what is between words
 _PROSE_LOST = 0.5  # of the words of the main content
-_BESIDE_MIN = 2  # sentences beside the main content over it, from which on they count as parts of the page
 # What a page hides at first may be shown by a script or a style sheet that is not in it.
 _STYLED_LATER = re.compile(r"<script|<link\s[^<>]{0,500}stylesheet", re.IGNORECASE)
-_LINKED = re.compile(r"<a\s[^<>]*+>([^<]*+)", re.IGNORECASE)
-_WITHOUT_TEXT = "script, style, template, noscript, [hidden]"
 _INPUT = re.compile("<input", re.IGNORECASE)
 _VALUE_UNSEEN = frozenset(["hidden", "checkbox", "radio", "image", "password", "color", "range"])
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
@@ -60,7 +57,8 @@ _FEW_WORDS, _FEW_CHARACTERS, _HIDDEN_WORDS = 8, 256, 40
 _STYLE_NAME = re.compile(r"(?<=[\s\"'/])(?:style|hidden)(?=[\s=>/])", re.IGNORECASE)
 # What mail programs put around a text that is answered.
 _QUOTES = "blockquote[type=cite], .gmail_quote, .yahoo_quoted, .protonmail_quote, .moz-cite-prefix"
-_BEGIN, _END = "\ufdd0", "\ufdd1"  # code points that are no characters
+# Code points that are no characters, outside the plane of which Resiliparse leaves out single symbols.
+_BEGIN, _END, _IMAGE, _ALT = "\U0001fffe", "\U0001ffff", "\U0002fffe", "\U0002ffff"
 _HOST = re.compile(r"\s{0,64}(?:https?:)?//[^\s/?#\\<>\"']{1,300}", re.IGNORECASE)
 _LINKS_MAX = 1_000
 _LINKING = ("a", "area", "form")
@@ -74,14 +72,25 @@ _PASSED_OVER = re.compile(
     r"|text(?:area)?)(?![^\s/>])",
     re.IGNORECASE,
 )
-# What Resiliparse leaves out of all text, and what shows the value of an attribute.
-_APART = re.compile(
-    r"<(?=[bfilost])(button|fig(?:caption|ure)|i(?:frame|nput)|label|o(?:bject|pt(?:group|ion))|s(?:elect|vg)|textarea)"
-    r"(?![^\s/>])",
+# What a person sees of a page that is no text of it: fields, and drawings.
+_FIELDS = re.compile(
+    r"<(?=[/bilost])(?:(?P<start>button|label|select|svg|textarea)(?![^\s/>])|(?P<end>/)(?:button|label|select|svg|textarea)\s*+>"
+    r"|(?P<option>option)[^<>]*+>|input(?=[\s/>])(?>(?:[^<>\"']|\"[^\"]{0,4096}\"|'[^']{0,4096}')*)>)",
     re.IGNORECASE,
 )
-_WITH_VALUES = frozenset(["iframe", "input", "optgroup", "option", "textarea"])
-_NO_TEXT = _WITH_VALUES | {"button", "figcaption", "figure", "label", "object", "select", "svg"}
+_TEXTAREA = re.compile("<(/?)textarea", re.IGNORECASE)
+_FIELD = re.compile(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}")
+_FIELDS_NESTED = 3
+_MARKS = re.compile(f"[{_BEGIN}{_END}{_IMAGE}{_ALT}]")
+_LINK = re.compile(r'<a href="([^"]*)">')
+_LONG_LINK = re.compile(r'<a href="[^"\n]*\n[^"]*">')
+_TAG = re.compile("<[^<>]*>")
+_MARKUP = re.compile(r"[<>&\s]+")  # which Resiliparse escapes only in some places
+_PICTURE = re.compile(f"{_IMAGE}([^{_ALT}]*){_ALT}([^{_END}]*){_END}")
+# Up to the query, and nothing of what is in the page itself.
+_TARGET = re.compile(rf'<a href="((?!data:|javascript:|[?#"])[^"?#]+)|{_IMAGE}((?!data:)[^{_ALT}?#]+)', re.IGNORECASE)
+_UNSEEN = ["[hidden]", "audio", "canvas", "datalist", "video"]
+_WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
 
 
 def visible_text(html: str) -> str:
@@ -141,30 +150,91 @@ def _links(tree: HTMLTree, html: str) -> list[str]:
 
 
 def page(html: str, *, main_content: bool, links: bool = False) -> str:
-    """Return the title of a web page and its text, after a sign.
+    """Return what is read of a web page, in lines.
 
-    Each is on lines of its own: the title first, then the target of `rel=canonical`, which may be empty, then a digest
-    of all text that is seen, empty if it is that of the text, then each part of the text, such as a paragraph. Parts as
-    long as a sentence that are seen beside the main content come last, if they are twice as much, each after
-    `LEFT_OUT`. The sign is `s` if the main content was too small, so that the text is all text of the page, else `-`.
-    With `links` the targets of links and the addresses of images are in the text.
+    They are its title after a sign, the target of `rel=canonical`, a digest of text that may be hidden, the number of
+    the parts of its text, these parts, such as a paragraph, and all parts that are seen, see `_shown`. The target and
+    the digest may be empty. The sign is `s` if the main content was too small, so that the text is all text of the
+    page, else `-`. With `links` the targets of links and the addresses of images are in the text.
     """
-    html = _closed(_SHADOW.sub("<div", html))
-    tree = HTMLTree.parse(html)
+    tree = HTMLTree.parse(_FIELDS.sub(_marked, _closed(_SHADOW.sub("<div", html))))
     hidden = b"" if _STYLED_LATER.search(html) else _taken(tree, html)
-    sign, parts = "-", _parts(tree, main_content=main_content)
-    if not parts and _PASSED_OVER.search(html):
+    for image in found(tree.body, "img, area") if tree.body else ():
+        values = (image.getattr(name) or "" for name in ("src", "alt"))
+        source, alt = (_MARKUP.sub(" ", value)[:_TARGET_MAX_CHARACTERS].strip() for value in values)
+        image.setattr("alt", f"{_IMAGE}{source}{_ALT} {alt} {_END}")
+    every = _extracted(tree, main_content=False)
+    if not every and _PASSED_OVER.search(html):
         return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
+    main = _extracted(tree, main_content=True) if main_content else every
+    sign, parts = "-", _parts(main, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
     if is_short and (words := sum(map(_count_words, parts))) < _MAIN_WORDS:
-        every = _parts(tree, main_content=False)
-        if _is_too_small(words, _lost(parts, every)):
-            sign, parts, main_content = "s", every, False
-    texts = _parts_with_links(tree, main_content=main_content) if links else parts
-    lines = [LEFT_OUT + part for part in (_sentences_beside(html, tree, parts) if main_content else ())]
-    seen = _seen_beside(html, tree, parts) if main_content else _digest(b"", _apart(html, tree, _NO_TEXT))
-    seen = _digest(hidden, [seen]) if hidden else seen
-    return "\n".join([sign + " ".join((tree.title or "").split()), _declared(tree), seen, *texts, *lines])
+        all_parts = _parts(every, links=links)
+        if _is_too_small(words, _lost(parts, all_parts)):
+            sign, parts, main = "s", all_parts, every
+    shown = list(_shown(every, {*(main if parts else every).split("\n")}))
+    parts = parts or [line[1:] for line in shown if not line.startswith(("+@", "-@"))]
+    shown += [f"-{value}" for each in found(tree.body, _WITH_VALUES) for value in _values(each)] if tree.body else []
+    title = " ".join(_MARKS.sub("", tree.title or "").split())
+    return "\n".join([sign + title, _declared(tree), _digest(hidden), str(len(parts)), *parts, *shown])
+
+
+def _marked(field: re.Match[str]) -> str:
+    """Return the tag of a field with a mark where its text begins or ends."""
+    tag = _TEXTAREA.sub(r"<\1div", field[0])  # behind which Resiliparse would end no line
+    if field["start"]:
+        return _BEGIN + tag
+    return f"{tag} " if field["option"] else tag + _END if field["end"] else f"{_BEGIN}{tag}{_END}"
+
+
+def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
+    """Return the text of a page in lines, with tags of links and marks at fields and images."""
+    text = extract_plain_text(
+        tree,
+        preserve_formatting="minimal_html",
+        main_content=main_content,
+        list_bullets=False,
+        links=True,
+        form_fields=True,
+        skip_elements=_UNSEEN,
+    )
+    text = _LONG_LINK.sub(lambda link: link[0].replace("\n", " "), text.replace("<br>", "\n"))
+    # Resiliparse puts brackets around a field.
+    return text.replace(f"{_BEGIN}[ ", _BEGIN).replace(f" ] {_END}", _END).replace(f" ]{_END}", _END)
+
+
+def _parts(text: str, *, links: bool) -> list[str]:
+    """Return the parts of an extracted text, without fields, each in one line."""
+    if _IMAGE in text:
+        text = _PICTURE.sub(r" \1 " if links else "", text)
+    text = _LINK.sub(r"(\1) ", text) if links else text
+    for _ in range(_FIELDS_NESTED if _BEGIN in text else 0):
+        text = _FIELD.sub(lambda field: "\n" if "\n" in field[0] else " ", text)
+    lines = unescape(_MARKS.sub("", _TAG.sub("", text))).split("\n")
+    return [part for line in lines if (part := " ".join(line.split()))]
+
+
+def _shown(text: str, main: set[str]) -> Iterator[str]:
+    """Yield all parts that are seen of a page.
+
+    Each is one line, behind `+` in the main content and else behind `-`.
+
+    The addresses of the links and images of a block follow its text, after `@`. Fields are parts of their own.
+    """
+    plain = _TAG.sub("", _PICTURE.sub(r"\2", text) if _IMAGE in text else text)
+    lines = unescape(plain.replace(_BEGIN, "\x1f").replace(_END, "\x1f")).split("\n")
+    for block, line in zip(text.split("\n"), lines, strict=True):
+        if not block:
+            continue
+        sign = "+" if block in main else "-"
+        for words in line.split("\x1f") if "\x1f" in line else (line,):
+            if words := " ".join(words.split()):
+                yield sign + words
+        if "<a" in block or _IMAGE in block:
+            targets = " ".join([link or image for link, image in _TARGET.findall(block)])
+            if targets:
+                yield f"{sign}@{targets}"
 
 
 def _taken(tree: HTMLTree, html: str) -> bytes:
@@ -185,43 +255,8 @@ def _closed(html: str) -> str:
     return _EMPTY.sub(r"<\1\2></\1>", html) if html[:_XML_WITHIN].lstrip().startswith("<?xml") else html
 
 
-def _sentences_beside(html: str, tree: HTMLTree, parts: list[str]) -> list[str]:
-    """Return the sentences beside the main content, if they are twice as much."""
-    # Another extraction would take as long as the first one. What is in links is no sentence.
-    main = sum(map(len, parts))
-    linked = sum(map(len, _LINKED.findall(html)))
-    if tree.body is None or len(tree.body.text or "") - linked - main <= _BESIDE_MIN * main:
-        return []
-    beside = Counter(_parts(tree, main_content=False)) - Counter(parts)
-    sentences = [part for part in beside.elements() if _count_words(part) >= _SENTENCE_WORDS]
-    return sentences if sum(map(len, sentences)) > _BESIDE_MIN * main else []
-
-
-def _seen_beside(html: str, tree: HTMLTree, parts: list[str]) -> str:
-    """Return a digest of the text of a page, empty if the parts hold this text.
-
-    Elements without text for a person are removed.
-    """
-    if tree.body is None:
-        return ""
-    for element in found(tree.body, _WITHOUT_TEXT):
-        remove(element)
-    text, content = (_without_blanks(each) for each in (tree.body.text or "", "".join(parts)))
-    return _digest(text if text != content else b"", _apart(html, tree, _WITH_VALUES))
-
-
-def _digest(text: bytes, shown: list[str]) -> str:
-    data = text + _without_blanks("\t".join(shown))
+def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=16).hexdigest() if data else ""
-
-
-def _apart(html: str, tree: HTMLTree, names: frozenset[str]) -> list[str]:
-    """Return the texts and values of elements that are in no text."""
-    shown: list[str] = []
-    for name in sorted({name.lower() for name in _APART.findall(html)} & names):
-        for element in tree.body.get_elements_by_tag_name(name)[:] if tree.body else ():
-            shown += [element.text or "", *(_values(element) if name in _WITH_VALUES else ())]
-    return shown
 
 
 def _values(element: ElementNode) -> list[str]:
@@ -276,21 +311,6 @@ def answer(work: bytes, content: bytes) -> bytes:
     kind = work.lower()
     text = visible_text(html) if kind == b"v" else page(html, main_content=kind == b"m", links=work != kind)
     return text.encode("utf-8", "replace")
-
-
-def _parts_with_links(tree: HTMLTree, *, main_content: bool) -> list[str]:
-    """Return the parts of a page with the targets of its links and the addresses of its images."""
-    for image in found(tree.body, "img[src]") if tree.body else ():
-        image.setattr("alt", (image.getattr("src") or "")[:_TARGET_MAX_CHARACTERS])
-    return _parts(tree, main_content=main_content, links=True)
-
-
-def _parts(tree: HTMLTree, *, main_content: bool, links: bool = False) -> list[str]:
-    """Return the paragraphs, headings and other parts of a page, each in one line."""
-    text = extract_plain_text(
-        tree, main_content=main_content, preserve_formatting=True, list_bullets=False, alt_texts=links, links=links
-    )
-    return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
 
 
 def confine() -> None:

@@ -37,9 +37,9 @@ class PageText(NamedTuple):
     parts: tuple[str, ...]  # its paragraphs, headings and other parts in order, each in one line
     is_main_small: bool = False  # the main content was too small, so these are the parts of all text
     declared: str = ""  # The only target of `rel=canonical` in its head. Empty: there is none, or there are several.
-    seen: str = ""  # A digest of all text that is seen, in hex. Empty: that is the text of the parts.
-    # Parts as long as a sentence that are seen beside the main content, if they are twice as much.
-    beside: tuple[str, ...] = ()
+    hidden: str = ""  # A digest of text that may be hidden, in hex. Empty: no text may be.
+    # All that is seen in order, each part with whether it is in the main content. Addresses begin with `@`.
+    shown: tuple[tuple[str, bool], ...] = ()
 
 
 class HtmlProcesses:
@@ -106,10 +106,9 @@ class HtmlProcesses:
         answer = self._answer((work.upper() if links else work) + html.encode("utf-8", "replace"), seconds)
         if answer is None:
             return None
-        title, declared, seen, *lines = answer.decode("utf-8", "replace").split("\n")
-        parts = tuple(line for line in lines if not line.startswith(_LEFT_OUT))
-        beside = tuple(line[1:] for line in lines if line.startswith(_LEFT_OUT))
-        return PageText(title[1:], parts, title.startswith("s"), declared, seen, beside)
+        title, declared, hidden, count, *lines = answer.decode("utf-8", "replace").split("\n")
+        shown = tuple((line[1:], line.startswith("+")) for line in lines[int(count) :])
+        return PageText(title[1:], tuple(lines[: int(count)]), title.startswith("s"), declared, hidden, shown)
 
     def _answer(self, question: bytes, seconds: float) -> bytes | None:
         try:

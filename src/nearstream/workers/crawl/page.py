@@ -5,7 +5,7 @@ import logging
 import re
 import time
 from base64 import b32encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha1
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from w3lib.encoding import html_body_declared_encoding
 
 from nearstream.schemas.documents.document import LABELS_MAX, SURROUNDINGS_LABEL, Document
 from nearstream.schemas.documents.record import PageFacts
-from nearstream.streams.estimates.frames import pack_parts
+from nearstream.streams.estimates.frames import ADDRESS, masked, pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.plain_letters import without_fillers
 from nearstream.streams.ingest.charset import REPLACEMENT, Decoded, charset_named, decode
@@ -58,8 +58,7 @@ class Page(NamedTuple):
     # What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all text was
     # read, because the main content was too small.
     degraded: tuple[str, ...]
-    # The hashes of the parts of the text, packed, and of the sentences beside it if they are twice as much. Empty
-    # without a key, or if something was incomplete.
+    # The hashes of all parts that are seen, packed. Empty without a key, or if something was incomplete.
     parts: bytes = b""
     declared: str = ""  # The target of `rel=canonical`, as it is written. Empty: there is none, or there are several.
     # A keyed digest of all text that is seen, in hex. Empty: that is the text, or there is no key.
@@ -110,11 +109,20 @@ class PageReader:
         found = found._replace(parts=tuple(map(without_fillers, found.parts)))
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (len(text) > self._text_max_bytes)
-        parts = pack_parts((*found.parts, *found.beside), self._key) if self._key and not degraded else b""
+        seen = [(found.title, False)] * bool(found.title) + [
+            (without_fillers(part), main) for part, main in found.shown
+        ]
+        parts = pack_parts(seen, self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         shown = text[: self._text_max_bytes].decode("utf-8", "ignore")
-        surroundings = self._key.digest(found.seen.encode()).hex() if self._key and found.seen else ""
+        surroundings = self._surroundings(found, seen)
         return Page(found.title, shown, tuple(degraded), parts, found.declared, surroundings)
+
+    def _surroundings(self, found: PageText, seen: Sequence[tuple[str, bool]]) -> str:
+        words = [part for part, _ in seen if not part.startswith(ADDRESS)]
+        if self._key is None or (not found.hidden and _letters(words) in ("", _letters(found.parts))):
+            return ""
+        return self._key.digest("\n".join([found.hidden, *map(masked, words)]).encode("utf-8", "replace")).hex()
 
     def with_text(self, unsigned: Unsigned) -> Unsigned:
         """Return a document with its text, in place of the HTML that it may hold."""
@@ -187,6 +195,10 @@ def patience() -> float:
 def payload_of(content: bytes) -> str:
     """Return the digest of a payload as in WARC and CDX files: SHA-1 in base32."""
     return b32encode(sha1(content, usedforsecurity=False).digest()).decode()
+
+
+def _letters(words: Iterable[str]) -> str:
+    return "".join("".join(words).casefold().split())
 
 
 def _declared(target: str, url: str | None) -> str:

@@ -127,8 +127,8 @@ async def test_the_share_of_a_change_is_known_as_far_as_the_verdict_knows_it() -
 
 
 async def test_a_page_that_has_become_a_copy_says_how_much_of_it_has_changed() -> None:
-    pages, key = Pages(), HashKey.public()
-    before, now = (pack_parts([*lines, "A line that stays"], key) for lines in (["Half of it"], ["Other half of it"]))
+    pages = Pages()
+    before, now = (packed(*lines, "A line that stays") for lines in (["Half of it"], ["Other half of it"]))
     await pages.take(verdict("unique"), parts=before)
     skipped = await pages.take(verdict("exact_duplicate", 9, ref(OTHER, text="b"), text="b"), parts=now)
     assert (skipped.action, skipped.change_share) == ("skip", 0.5)
@@ -153,7 +153,12 @@ async def test_the_latest_fetch_decides_in_any_order(order: tuple[int, ...]) -> 
 def shown(number: int, fetch: int, price: int = 5) -> bytes:
     """Return the parts of a page with a counter."""
     texts = [f"Article {'abcdefgh'[number]} with a few words", f"Price {price}", f"Read {10 * number + fetch} times"]
-    return pack_parts(texts, HashKey.public())
+    return packed(*texts)
+
+
+def packed(*texts: str) -> bytes:
+    """Return the parts of a page with these texts in its main content."""
+    return pack_parts([(text, True) for text in texts], HashKey.public())
 
 
 def fetched(number: int, fetch: int, price: int = 5) -> DocumentVerdict:
@@ -190,10 +195,10 @@ async def test_a_page_of_which_only_the_frame_has_changed_has_not_changed() -> N
 async def test_a_page_with_other_surroundings_is_unchanged_only_if_its_sentences_are(
     before: list[str], now: list[str], action: str
 ) -> None:
-    pages, key = Pages(), HashKey.public()
-    await pages.take(verdict("unique", labels={"surroundings": "1f"}), parts=pack_parts(before, key))
+    pages = Pages()
+    await pages.take(verdict("unique", labels={"surroundings": "1f"}), parts=packed(*before))
     again = verdict("unchanged", 9, labels={"surroundings": "2e"})
-    assert (await pages.take(again, parts=pack_parts(now, key))).action == action
+    assert (await pages.take(again, parts=packed(*now))).action == action
 
 
 async def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
@@ -214,9 +219,8 @@ async def copied(kind: str, of: DocumentRef, parts: bytes, others: bytes | None,
 
 async def test_pages_of_a_site_that_share_only_their_frame_are_no_copies() -> None:
     """A frame may be ten times the article, so its pages look like near-duplicates of each other."""
-    key = HashKey.public()
     frame = [f"Line {letter} of a frame that is on each page" for letter in "abcdefghij"]
-    own, others = (pack_parts([f"Article {name}", *frame], key) for name in ("one", "two"))
+    own, others = (packed(f"Article {name}", *frame) for name in ("one", "two"))
     other = ref("https://a.example/y")
     for kind, text, known, action in (
         ("near_duplicate", "b", others, "keep"),

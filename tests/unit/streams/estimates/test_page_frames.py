@@ -22,29 +22,39 @@ KEY = HashKey.public()
 
 
 def test_equal_parts_have_equal_hashes_and_a_number_keeps_the_form() -> None:
-    first, again, later, other = unpack_parts(
-        pack_parts(["Read 12 times", "Read 12 times", "Read 9 times", "Read twice"], KEY)
-    )
+    first, again, later, other = page("Read 12 times", "READ 12 times", "Read 9 times", "Read twice")
     assert first == again
     assert (first.form, first.words) == (later.form, 3)
     assert len({first.exact, later.exact, other.exact}) == 3
     assert first.form != other.form
 
 
-def test_too_many_parts_and_bytes_that_are_no_parts_give_none() -> None:
-    assert len(unpack_parts(pack_parts(["part"] * PARTS_MAX, KEY))) == PARTS_MAX
-    assert pack_parts(["part"] * (PARTS_MAX + 1), KEY) == b""
-    assert pack_parts(["a part"], KEY) != pack_parts(["a part"], HashKey.from_secret(b"another"))
-    packed = pack_parts(["one", "two"], KEY)
+def test_ids_of_builds_say_nothing_and_addresses_have_no_words() -> None:
+    shown = [("Build 3f2a91bc of defaced", True), ("Build 0c77de10 of defaced", False), ("@/img/3f2a91bc.png", True)]
+    one, other, image = unpack_parts(pack_parts(shown, KEY))
+    assert (one, other.is_main, image.words, image.is_main) == (other._replace(is_main=True), False, 0, True)
+    assert page("Build 1")[0].exact != page("Build 2")[0].exact
+
+
+def test_too_many_parts_leave_addresses_out_and_then_give_none() -> None:
+    shown = [("part", True), ("@/x", False)] * PARTS_MAX
+    assert unpack_parts(pack_parts(shown, KEY)) == unpack_parts(pack_parts(shown[::2], KEY))
+    assert len(unpack_parts(pack_parts(shown, KEY))) == PARTS_MAX
+    assert pack_parts([("part", True)] * (PARTS_MAX + 1), KEY) == b""
+
+
+def test_bytes_that_are_no_parts_give_none() -> None:
+    packed = pack_parts([("one", True), ("two", False)], KEY)
+    assert packed != pack_parts([("one", True), ("two", False)], HashKey.from_secret(b"another"))
     assert unpack_parts(packed[:-1]) == unpack_parts(b"x" * 9 * (PARTS_MAX + 1)) == unpack_parts(b"") == []
-    assert unpack_parts(pack_parts(["w " * 900], KEY))[0].words == 255
+    assert page("w " * 900)[0].words == 127
 
 
 ARTICLE = "A paragraph of the article that is read for its own sake, with all that it has to say about its matter."
 
 
 def page(*texts: str) -> Sequence[Part]:
-    return unpack_parts(pack_parts(texts, HashKey.public()))
+    return unpack_parts(pack_parts([(text, True) for text in texts], KEY))
 
 
 def teasers(number: int, fetch: int) -> tuple[str, ...]:
@@ -113,7 +123,7 @@ def test_what_is_known_of_a_host_is_bounded_and_keeps_what_is_known_best() -> No
     frame = learned()
     known = [form for form, seen in frame.items() if len(seen.pages) == 4]
     for number in range(FORMS_MAX):
-        frame = learn(frame, number, page("a" * number), page("b" * (number + 1)))
+        frame = learn(frame, number, page("y" * number), page("z" * (number + 1)))
     assert len(frame) == FORMS_MAX
     assert frame.keys() >= set(known)
     for _ in range(500):

@@ -176,7 +176,8 @@ def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch
         assert re.search(r"Max open files +64 +64", limits)
         assert re.search(r"Max core file size +0 +0", limits)
         assert re.search(r"Max address space +1073741824 +1073741824", limits)
-        assert html.page("<title>t</title><p>after", main_content=True) == PageText("t", ("after",))
+        after = html.page("<title>t</title><p>after", main_content=True)
+        assert after == PageText("t", ("after",), shown=(("after", True),))
 
 
 def test_a_page_of_very_many_elements_is_read_in_the_time_that_each_takes(html: HtmlProcesses) -> None:

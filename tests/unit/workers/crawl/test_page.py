@@ -61,7 +61,7 @@ def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) ->
 STORM = "A storm took the roof of the boat house, and the choir sang at the lantern feast of the fishermen."
 SMALL, REPLACED = ("main_content_small",), ("charset_replaced",)
 # What a browser shows of templates, of XHTML, and of a page of nothing but captions or buttons.
-SHOWN = (
+SHOWN_ALONE = (
     "<x-card><template shadowrootmode=open><p>{}</p></template></x-card>",
     "<template><p>no</p></template><p>{}</p>",
     "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
@@ -70,7 +70,7 @@ SHOWN = (
     *(f"<figure><img src=a><{name}>{{}}</{name}></figure>" for name in ("figcaption", "button", "label", "object")),
 )
 READ = (
-    *((page.format(STORM), ("", STORM, ())) for page in SHOWN),
+    *((page.format(STORM), ("", STORM, ())) for page in SHOWN_ALONE),
     ("<title>Error</title><body><p>Not found", ("Error", "Not found", ())),
     ("<nav><a href='/'>Only a menu</a></nav>", ("", "Only a menu", SMALL)),
     ("<p>Br\ufffdcke", ("", "Br\ufffdcke", REPLACED)),
@@ -120,28 +120,34 @@ SITE = "<body>{above}<article>" + ARTICLE * 2 + "</article>{below}"
 COMMENT = "<p>{0} has moved to the lower square, as the harbour board of the town said on Friday.</p>"
 
 
-def aside(*movers: str) -> str:
-    return f"<aside>{''.join(map(COMMENT.format, movers))}</aside>"
+ASIDE = f"<aside>{COMMENT}</aside>"
+# Pages with one main content, each of which shows something else around it.
+AROUND = {
+    "alone": "",
+    "menu": "<nav>Home News</nav>",
+    "other menu": "<nav>Home Sport</nav>",
+    "comment": ASIDE.format("The market"),
+    "other comment": ASIDE.format("The school"),
+    "price": "<aside>Our price today: 12.90</aside>",
+    "button": "<button>Buy for 12.90</button>",
+    "option": "<select><option>small<option>large</select>",
+    "label": "<select><option label='extra small'></select>",
+    "field": "<input value='Your name'>",
+    "hint": "<textarea placeholder='Your name, please'></textarea>",
+    "picture": "<aside><img src=a.png alt='The bridge'></aside>",
+    "title": "<title>The flood</title>",
+}
 
 
 def test_what_is_seen_beside_the_main_content_counts(pages: PageReader) -> None:
-    made = {
-        "alone": SITE.format(above="", below=""),
-        "menu": SITE.format(above="<nav>Home News</nav>", below=""),
-        "same menu": SITE.format(above="<nav>HOME <b>News</b></nav>", below="<script>let time = 1</script>"),
-        "other menu": SITE.format(above="<nav>Home Sport</nav>", below=""),
-        "comment": SITE.format(above="", below=aside("The market")),
-        "other comment": SITE.format(above="", below=aside("The school")),
-        "comments": SITE.format(above="", below=aside(*map("{}. It".format, range(99)))),
-        "other comments": SITE.format(above="", below=aside(*map("{}. The school".format, range(99)))),
-    }
-    read = {name: pages.read(html) for name, html in made.items()}
+    site = SITE.removeprefix("<body>")  # where a title belongs to the head
+    read = {name: pages.read(site.format(above=around, below="")) for name, around in AROUND.items()}
     assert len({page.text for page in read.values()}) == 1
     seen = {name: page.surroundings for name, page in read.items()}
-    assert (seen["alone"], seen["menu"], len({*seen.values()})) == ("", seen["same menu"], 7)
-    parts = {name: page.parts for name, page in read.items()}
-    assert len({*parts.values()}) == 3  # only sentences are parts, and only if they are twice as much
-    assert len({parts["alone"], parts["comments"], parts["other comments"]}) == 3
+    assert (seen["alone"], len({*seen.values()})) == ("", len(AROUND))
+    assert len({page.parts for page in read.values()}) == len(AROUND)
+    same = pages.read(SITE.format(above="<nav>HOME <b>News</b></nav>", below="<script>let time = 1</script>"))
+    assert (same.surroundings, same.parts) == (seen["menu"], read["menu"].parts)
 
 
 def test_the_label_of_the_surroundings_is_the_readers_own(pages: PageReader) -> None:
@@ -155,17 +161,40 @@ def test_the_label_of_the_surroundings_is_the_readers_own(pages: PageReader) -> 
     assert len(labels[0]["surroundings"]) == 32
 
 
-def test_the_parts_of_a_page_are_its_paragraphs_headings_and_lines(pages: PageReader) -> None:
+# What is seen of a page in order, each part with whether it is in the main content.
+SHOWN = (
+    "<!doctype html><title> The  town </title><nav><a href='/a?visit=1'>Home</a> <a href=#top>Top</a></nav><article>"
+    f"<h1>The flood</h1>{ARTICLE}<p>It <b>rose</b>, <a href='/b'>they</a> say.<br>So &lt;it&gt; did"
+    "<table><tr><td>c<td>d</table><figure><img src='/i.png?2' alt='A &lt;bridge&gt;'>"
+    "<figcaption>The bridge</figcaption></figure>"
+    "<label>Size <select><option>small<option>large</select></label><button>Buy &amp; go</button>"
+    "<input value='1 > 0'><input type=hidden value=no></article><aside hidden>no</aside><svg><text>Map</text></svg>",
+    "- The town|- Home Top|- @/a|+ The flood|+ The flood|{}|+ It rose, they say.|+ @/b|+ So <it> did|+ c d|+ A bridge"
+    "|+ @/i.png|+ The bridge|+ Size|+ small large|+ Buy & go|+ 1 > 0|+ Map",
+)
+
+
+def test_the_parts_of_a_page_are_all_that_is_seen_in_order(pages: PageReader) -> None:
+    html, told = SHOWN
+    paragraphs = "|".join(f"+ {line[2:]}" for line in ARTICLE.replace("</p>", "").split("<")[3:])
+    told = told.format(paragraphs).split("|")
+    assert pages.read(html).parts == pack_parts([(part[2:], part[0] == "+") for part in told], HashKey.public())
+
+
+def test_the_text_of_a_page_is_its_paragraphs_headings_and_lines(pages: PageReader) -> None:
     found, facts = pages.with_page(Unsigned(Document(id="1", html="<nav>Menu of the site</nav><p>A notice")))
     assert found.degraded == ("main_content_small",)
-    assert facts.parts == pack_parts(("Menu of the site", "A notice"), HashKey.public())
+    assert facts.parts == pack_parts([("Menu of the site", True), ("A notice", True)], HashKey.public())
     whole = reader(ALL)
     page = whole.read("<h1>The  flood</h1><p>It <b>rose</b>.</p><ul><li>one<li>two</ul>a<br>b<table><tr><td>c<td>d")
     bomb = whole.read("<div>" * 5_000 + "<p>deep")
     framed = whole.read(PAGE).text
     whole.close()
     parts = ("The flood", "It rose.", "one", "two", "a", "b", "c d")
-    assert (page.text, page.parts) == (" ".join(parts), pack_parts(parts, HashKey.public()))
+    assert (page.text, page.parts) == (
+        " ".join(parts),
+        pack_parts([(part, True) for part in parts], HashKey.public()),
+    )
     assert bomb.parts == b""
     assert "Topic 7 of our site" in framed
     assert "The river rose by 12 metres" in framed

@@ -1,19 +1,17 @@
 """Count what a crawler saves and misses that leaves fetches out."""
 
 import hashlib
-import html
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.workers.crawl.html_text import strip_tags
 
 HOUR_MS = 3_600_000
 GONE = frozenset({404, 410})
 _MINUTE_MS, _DAY_MS = 60_000, 24 * HOUR_MS
 _LONGER, _SHORTER, _GONE_LONGER = 1.4, 0.8, 1.5  # of Nutch's AdaptiveFetchSchedule: INC_RATE .4, DEC_RATE .2
-_UNSEEN = re.compile(rb"<(script|style|template)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>|\s+", re.IGNORECASE | re.DOTALL)
 
 
 class Fetch(NamedTuple):
@@ -129,5 +127,5 @@ class TextHash:
 
 def text_digest(page: bytes) -> bytes:
     """Return a digest of all words of a page, its title included."""
-    words = html.unescape(_UNSEEN.sub(b" ", page).decode("utf-8", "replace")).split()
+    words = strip_tags(page.decode("utf-8", "replace")).split()
     return hashlib.blake2b(" ".join(words).encode(), digest_size=12).digest()
