@@ -86,7 +86,7 @@ _LINK = re.compile(r'<a href="([^"]*)">')
 _LONG_LINK = re.compile(r'<a href="[^"\n]*\n[^"]*">')
 _TAG = re.compile("<[^<>]*>")
 _MARKUP = re.compile(r"[<>&\s]+")  # which Resiliparse escapes only in some places
-_PICTURE = re.compile(f"{_IMAGE}([^{_ALT}]*){_ALT}([^{_END}]*){_END}")
+_PICTURE = re.compile(f"{_IMAGE}([^{_IMAGE}{_ALT}]*){_ALT}([^{_IMAGE}{_END}]*){_END}")
 # Up to the query, and nothing of what is in the page itself.
 _TARGET = re.compile(rf'<a href="((?!data:|javascript:|[?#"])[^"?#]+)|{_IMAGE}((?!data:)[^{_ALT}?#]+)', re.IGNORECASE)
 _UNSEEN = ["[hidden]", "audio", "canvas", "datalist", "video"]
