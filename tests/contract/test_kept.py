@@ -14,8 +14,7 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, adopted, count, end_quiet
 from nearstream.streams.deciding.decider import Decisions
-from nearstream.streams.deciding.states import FOLLOWERS_MAX, ErrorText, HostErrors, PageState, Turn
-from nearstream.streams.estimates.frames import Seen
+from nearstream.streams.deciding.states import ErrorText, HostState, Shown, Turn
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
@@ -33,10 +32,9 @@ from nearstream.workers.redis.kept.deployments import (
 from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
 from nearstream.workers.redis.server.address import Connection, IndexAddress
 from nearstream.workers.redis.server.client import Client, open_client
-from tests.support.decisions import decision
+from tests.support.decisions import page_state
 from tests.support.live import alert
 from tests.support.memory_decisions import MemoryDecisions
-from tests.support.verdicts import ref
 
 TOPIC = "nearstream.signatures.v1"
 FIRST = DeploymentRecord("dense-1", "0d3e89c8", "one", 6)
@@ -109,9 +107,9 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Decisions]:
 
 
 async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(store: Decisions) -> None:
-    former = PageState(decision(PAGE, "keep", 1), own=ref(PAGE))
-    state = PageState(
-        decision(PAGE, "skip", 1), ref(PAGE), "c", "f", "r", b"\x00{@", "https://a.example/", ("old",), former
+    former = page_state(PAGE, "unchanged", 1)
+    state = msgspec.structs.replace(
+        page_state(PAGE, "copy", 1), parts=b"\x00{@", changed=(b"", b"a"), aliases=("old",), before=former
     )
     assert await store.read_state("default", PAGE) is None
     await store.write(former)
@@ -124,6 +122,12 @@ async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(sto
     assert await store.read_state("default", "old") is None
 
 
+async def test_a_new_name_of_a_page_withdraws_the_state_that_had_it(store: Decisions) -> None:
+    await store.write(page_state("old", "unchanged", 1))
+    await store.write_alias("default", "old", PAGE)
+    assert await store.read_state("default", "old") is None
+
+
 async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
     client: Client, address: IndexAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +135,7 @@ async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
     monkeypatch.setattr("nearstream.workers.redis.kept.decisions.DUE_MAX", 3)
     store = DecisionStore(client, address.namespace)
     for days in (-1, -4, -2, -5, -3):
-        await store.write(PageState(decision(f"https://a.example/{-days}", "keep", days)))
+        await store.write(page_state(f"https://a.example/{-days}", "unchanged", days))
     assert [each.decision.lineage[-1] for each in await store.due("default", "a.example", 9)] == ["5", "4", "3"]
     names = [f"https://a.example/{number}" for number in (2, 9, 1)]
     found = await store.read_states("default", names)
@@ -139,30 +143,14 @@ async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
     assert await store.read_states("default", []) == []
 
 
-async def test_a_list_of_pages_has_an_end(store: Decisions, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert FOLLOWERS_MAX == 1_000
-    for module in ("nearstream.streams.deciding.memory", "nearstream.workers.redis.kept.decisions"):
-        monkeypatch.setattr(f"{module}.FOLLOWERS_MAX", 3)
-    assert [await store.follow("default", PAGE, name) for name in ("ü", "b", "c", "d", "b")] == [True] * 3 + [
-        False,
-        True,
-    ]
-    await store.leave("default", PAGE, "b")
-    assert sorted(await store.followers("default", PAGE)) == ["c", "ü"]
-    assert await store.follow("default", PAGE, "d")
-    assert await store.followers("default", "another") == []
-
-
-async def test_what_is_known_of_a_host_is_kept_apart_from_pages(store: Decisions) -> None:
-    frame, errors = {7: Seen(1, 2, (3,))}, HostErrors((Turn("f", PAGE, 9),), (ErrorText("f", "e"),))
-    assert (await store.read_frame("default", "a.example"), await store.read_errors("default", "a.example")) == (
-        {},
-        HostErrors(),
-    )
-    await store.write_frame("default", "a.example", frame)
-    await store.write_errors("default", "a.example", errors)
-    assert await store.read_frame("default", "a.example") == frame
-    assert await store.read_errors("default", "a.example") == errors
+async def test_what_is_known_of_a_host_and_a_folder_is_kept_apart_from_pages(store: Decisions) -> None:
+    shown, turn = Shown(1, 2, 3, True, b"ab"), Turn(PAGE, 9, b"abcd")
+    host = HostState((shown,), True, b"f", b"c", b"n", b"s", (turn,), (ErrorText("f" * 32, 9, b"abcd"),))
+    places = ("default", "a.example"), "a.example/"
+    assert await store.read_places(*places[0], places[1]) == (HostState(), b"")
+    await store.write_places(*places[0], host, places[1], b"sample")
+    assert await store.read_places(*places[0], places[1]) == (host, b"sample")
+    assert await store.read_places("default", "a.example/", "a.example") == (HostState(), b"")
     assert await store.read_state("default", "a.example") is None
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from nearstream.streams.deciding.states import PageState
 from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.store.limits import IndexLimits, IndexState, IndexUnavailableError
 from nearstream.streams.store.registration import Status
@@ -16,7 +15,7 @@ from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import open_client
 from tests.devstack.server import LocalServer
-from tests.support.decisions import decision
+from tests.support.decisions import page_state
 from tests.support.made_up import KEY, STANDARD, sign, words
 from tests.support.matched import crawl, matcher
 
@@ -81,7 +80,7 @@ async def test_pages_on_several_nodes_are_read_at_once_and_named_when_they_are_d
         store = DecisionStore(client, address.namespace)
         names = [f"https://a.example/{number}" for number in range(40)]
         for number, name in enumerate(names):
-            await store.write(PageState(decision(name, "keep", -1 - number % 2)))
+            await store.write(page_state(name, "unchanged", -1 - number % 2))
         await store.write_alias("default", "https://a.example/old", names[7])
         found = await store.read_states("default", [*names, "https://a.example/old", "https://a.example/new"])
         assert [state and state.decision.lineage for state in found] == [*names, names[7], None]

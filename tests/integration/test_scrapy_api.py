@@ -23,7 +23,7 @@ from nearstream.workers.scrapy.signals import page_skipped, verdict_received
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
 from tests.devstack.server import free_ports
 from tests.support.api import served
-from tests.support.decisions import decision, write
+from tests.support.decisions import page_state, write
 from tests.support.deployment import TEXTS, until
 
 URL = "https://a.example/flood"
@@ -87,7 +87,9 @@ async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(
         crawler.signals.connect(hear, page_skipped)
         assert not await is_ignored(middleware, Request(URL))
         changed, passed = f"{URL}/changed", f"{URL}/passed"
-        await write(api, decision(URL, "skip", 1), decision(changed, "refresh", 1), decision(passed, "keep", -1))
+        await write(
+            api, page_state(URL, "copy", 1), page_state(changed, "changed", -1), page_state(passed, "unchanged", -1)
+        )
         for url in (URL, URL + "?utm_source=a", "https://A.example:443/flood#part"):
             await until_ignored(middleware, url)
         assert crawler.stats is not None
@@ -101,13 +103,13 @@ async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(
         for name in ("nearstream_fetch", "is_start_request"):  # what the spider wants
             assert not await is_ignored(middleware, Request(URL, meta={name: True}))
         assert not await is_ignored(middleware, Request(URL, method="POST"))
-        await write(api, decision(URL, "refresh", 1))  # a decision that was made since the spider was opened
+        await write(api, page_state(URL, "changed", -1))  # a decision that was made since the spider was opened
         assert not await is_ignored(middleware, Request(URL))
 
 
 async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str) -> None:
     async with served(redis_url, api_token=f"{TOKEN} news") as api:
-        await write(api, decision(URL, "skip", 1, "news"))
+        await write(api, page_state(URL, "copy", 1, "news"))
         asked = {"NEARSTREAM_API": api.address, "NEARSTREAM_API_TOKEN": TOKEN}
         async with crawling(**asked, CRAWL_COLLECTION="news") as (middleware, _):
             await until_ignored(middleware, URL)
@@ -131,7 +133,7 @@ async def test_without_an_api_every_page_is_fetched_and_the_log_says_so_once(
         assert not any([await is_ignored(middleware, Request(URL)) for _ in range(3)])
         assert caplog.text.count("pages without one are fetched") == 1
         async with served(redis_url, api=address) as api:
-            await write(api, decision(URL, "skip", 1))
+            await write(api, page_state(URL, "copy", 1))
             await until_ignored(middleware, URL)
 
 
@@ -151,7 +153,7 @@ async def test_few_late_answers_stop_no_question_and_an_api_that_hangs_delays_fe
     host, port = server.sockets[0].getsockname()
     settings = {"NEARSTREAM_API": f"{host}:{port}", "CRAWL_ASK_SECONDS": 0.2}
     async with served(redis_url) as api, crawling(**settings) as (middleware, crawler):
-        await write(api, decision(URL, "skip", 1))
+        await write(api, page_state(URL, "copy", 1))
         client = middleware._client
         assert client is not None
         for _ in range(skipping.LATE_MOST - 1):
@@ -169,7 +171,7 @@ async def test_few_late_answers_stop_no_question_and_an_api_that_hangs_delays_fe
 
 async def test_a_burst_of_pages_waits_its_turn_instead_of_being_fetched(redis_url: str) -> None:
     async with served(redis_url) as api, crawling(NEARSTREAM_API=api.address) as (middleware, crawler):
-        await write(api, decision(URL, "skip", 1))
+        await write(api, page_state(URL, "copy", 1))
         await until_ignored(middleware, URL)
         assert all(await asyncio.gather(*(is_ignored(middleware, Request(URL)) for _ in range(200))))
         assert crawler.stats is not None

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
-from msgspec import structs
-
 from nearstream.workers.http.pages import MANY_AT_ONCE
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.api import HASTY_SECONDS, Api, served
-from tests.support.decisions import NOW, decision, write
+from tests.support.decisions import NOW, page_state, write
 from tests.support.deployment import until
 
 URL = "https://a.example/flood"
@@ -40,7 +38,12 @@ async def ask(api: Api, url: str, rest: str = "") -> dict[str, object]:
 
 async def test_a_page_is_skipped_under_all_of_its_urls_and_what_names_none_is_refused(redis_url: str) -> None:
     async with served(redis_url) as api:
-        await write(api, decision(URL, "skip", 1), decision(URL + "/2", "keep", -1), decision(URL + "/3", "refresh", 1))
+        await write(
+            api,
+            page_state(URL, "copy", 1),
+            page_state(URL + "/2", "unchanged", -1),
+            page_state(URL + "/3", "changed", -1),
+        )
         for url in (URL, URL + "?utm_source=mail", "HTTPS://A.example:443/flood#part"):
             answer = await ask(api, url)
             assert (answer["skip"], answer["lineage"], answer["action"]) == (True, URL, "skip")
@@ -66,8 +69,8 @@ async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_
     urls = [f"{URL}/{number}" for number in range(994)] + [URL, URL + "?gclid=1", "no url", URL, "", "HTTPS://[::1"]
     async with served(redis_url) as api:
         for number in range(0, 994, 7):
-            await write(api, decision(f"{URL}/{number}", "skip" if number % 2 else "keep", number % 3 - 1))
-        await write(api, decision(URL, "skip", 1))
+            await write(api, page_state(f"{URL}/{number}", "copy" if number % 2 else "unchanged", number % 3 - 1))
+        await write(api, page_state(URL, "copy", 1))
         await DecisionStore(api.index.client, api.deployment.settings.namespace).write_alias("default", f"{URL}/1", URL)
         status, answers = await ask_many(api, *urls)
         assert status == 200
@@ -113,17 +116,18 @@ async def test_questions_about_many_pages_beyond_a_bound_are_refused(redis_url: 
 async def test_pages_that_are_due_are_listed_error_pages_first(redis_url: str) -> None:
     async with served(redis_url) as api:
         names = [f"https://www.a.example/{name}" for name in ("later", "older", "newer", "wall", "refreshed")]
-        waits = ("keep", 2), ("keep", -3), ("skip", -1), ("refresh", -2), ("refresh", -2)
-        made = [decision(name, *wait) for name, wait in zip(names, waits, strict=True)]  # type: ignore[arg-type]
-        made[3] = structs.replace(made[3], because="error_page")
-        await write(api, *made, decision("https://b.example/", "keep", -1), decision("no-url", "keep", -1))
-        await write(api, decision(names[1], "keep", -1, "news"))
+        waits = ("unchanged", 2), ("unchanged", -3), ("copy", -1), ("error_page", -2), ("changed", -2)
+        made = [page_state(name, *wait) for name, wait in zip(names, waits, strict=True)]  # type: ignore[arg-type]
+        await write(
+            api, *made, page_state("https://b.example/", "unchanged", -1), page_state("no-url", "unchanged", -1)
+        )
+        await write(api, page_state(names[1], "unchanged", -1, "news"))
         for host in ("a.example", "WWW.a.example:80"):
             assert await due(api, host) == [names[3], names[1], names[4], names[2]]
         assert await due(api, "a.example", "&limit=2") == [names[3], names[1]]
         assert await due(api, "a.example", "&collection=news") == [names[1]]
         assert await due(api, "c.example") == []
-        await write(api, decision(names[3], "keep", 1), decision(names[4], "keep", -9))
+        await write(api, page_state(names[3], "unchanged", 1), page_state(names[4], "unchanged", -9))
         store = DecisionStore(api.index.client, api.deployment.settings.namespace)
         await store.forget("default", names[1])
         assert await due(api, "a.example") == [names[4], names[2]]
@@ -147,7 +151,7 @@ async def test_pages_that_are_due_are_listed_error_pages_first(redis_url: str) -
 async def test_a_token_asks_about_its_collections(redis_url: str) -> None:
     token = "a-token-of-twenty-characters"  # noqa: S105 - of the test
     async with served(redis_url, api_token=f"{token} pages") as api:
-        await write(api, decision(URL, "keep", 1, "pages"))
+        await write(api, page_state(URL, "unchanged", 1, "pages"))
         headers = {"Authorization": f"Bearer {token}"}
         path = f"/v1/skip?url={quote(URL, safe='')}"
         status, answer = await api.send("GET", path, **headers)
@@ -167,7 +171,7 @@ async def test_every_page_may_be_fetched_while_redis_does_not_answer(tmp_path: P
             async def is_skipped() -> bool:
                 return (await ask(api, URL))["skip"] is True
 
-            await write(api, decision(URL, "skip", 1))
+            await write(api, page_state(URL, "copy", 1))
             await until(is_skipped)
             redis.pause()
             answers = await asyncio.gather(*(ask(api, URL) for _ in range(400)))  # while Redis does not answer

@@ -1,36 +1,39 @@
-"""Decisions about pages, as the worker that decides leaves them in Redis."""
+"""States of pages, as the worker that decides leaves them in Redis."""
 
 from datetime import UTC, datetime, timedelta
 
+from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.schemas.documents.evidence import DocumentRef
-from nearstream.schemas.labels.decision import Action, Decision
-from nearstream.streams.deciding.states import PageState
+from nearstream.schemas.labels.decision import Because
+from nearstream.streams.deciding.states import PageState, kept
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.support.api import Api
 
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC).replace(microsecond=0)
+_BEFORE = timedelta(days=10)
 
 
-def decision(lineage: str, action: Action, days: int, collection: str = "default") -> Decision:
-    """Return a decision that ends in so many days."""
-    return Decision(
-        collection=collection,
-        lineage=lineage,
-        action=action,
-        until=NOW + timedelta(days=days),
-        canonical=DocumentRef(id="first", version="0" * 16, observed_at=NOW, characters=9, url="https://b.example/"),
-        event_id="e" * 32,
-        observed_at=NOW,
-        unchanged_since=NOW,
-        interval_seconds=0,
-        unchanged=0,
-        change_share=0.0,
-        because="copy" if action == "skip" else "unchanged",
+def page_state(lineage: str, because: Because, days: int, collection: str = "default") -> PageState:
+    """Return the state of a page that was fetched ten days ago and waits until so many days from now."""
+    at = NOW - _BEFORE
+    own, other = (
+        DocumentRef(id=name, version="0" * 16, observed_at=at, characters=9, url=url, lineage=name)
+        for name, url in ((lineage, lineage if "://" in lineage else None), ("first", "https://b.example/"))
+    )
+    return PageState(
+        collection,
+        own=kept(own),
+        because=because,
+        event_id=b"e" * 16,
+        wait_seconds=int((_BEFORE + timedelta(days=days)).total_seconds()),
+        since_ms=to_milliseconds(at),
+        canonical=kept(other) if because == "copy" else None,
+        seen_ms=to_milliseconds(at),
     )
 
 
-async def write(api: Api, *decisions: Decision) -> None:
-    """Store decisions where the API reads them."""
+async def write(api: Api, *states: PageState) -> None:
+    """Store states where the API reads them."""
     store = DecisionStore(api.index.client, api.deployment.settings.namespace)
-    for each in decisions:
-        await store.write(PageState(each))
+    for each in states:
+        await store.write(each)

@@ -1,214 +1,294 @@
 """What a crawler should do with a page after a verdict."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+from zlib import crc32
 
+from msgspec import UnsetType
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.documents.document import to_milliseconds
-from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import PageFacts
-from nearstream.schemas.labels.decision import Action, Because, Decision
+from nearstream.schemas.labels.decision import Because, Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.deciding.fetch import COPIES, Fetch, base_of, change_share, has_turned
-from nearstream.streams.deciding.resting import Choice, Fetched, choose
-from nearstream.streams.deciding.states import (
-    LONGEST_SECONDS,
-    SHORTEST_SECONDS,
-    SKIP_SECONDS,
-    HostErrors,
-    Known,
-    PageState,
-    Turn,
-    later,
-    name_of,
+from nearstream.streams.deciding import comparing, waits
+from nearstream.streams.deciding.comparing import Change
+from nearstream.streams.deciding.copies import Page, better_of, worse_of
+from nearstream.streams.deciding.errors import error_page, find_error
+from nearstream.streams.deciding.host import (
+    Frame,
+    changed_frame,
+    frame_of,
+    is_noise,
+    pages_alike,
+    shown_parts,
+    with_noise,
+    with_page,
 )
-from nearstream.streams.estimates.frames import Frame
-from nearstream.streams.ingest.lineage import host_of
+from nearstream.streams.deciding.naming import is_proper
+from nearstream.streams.deciding.states import ErrorText, HostState, Kept, PageState, Shown, Turn, kept
+from nearstream.streams.estimates.frames import Part, unpack_parts
+
+WALL_PAGES = 3  # of a host with one content, which may be a wall
+_LASTS = 2  # times as long as a content has lasted it may last on
+_WALL_SECONDS = 43_200  # that they wait at most
+_EXPLORED = 10  # pages of a new host that may be fetched again at any time
+_CHANGED_MAX = 8  # parts of a change that may turn out to be frame
+_FORGIVEN_MAX = 4  # observations of a page that may change after the event
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known when a verdict arrives."""
+
+    host: HostState = field(default_factory=HostState)  # of its URL
+    folder: bytes = b""  # how often some pages of its folder have changed
+    others: Mapping[str, PageState] = field(default_factory=dict)  # pages that it may repeat, by name
 
 
 class Outcome(NamedTuple):
     """What a verdict changes."""
 
     state: PageState  # of the lineage
-    frame: Frame  # of its host
-    errors: HostErrors  # of its host
-    takes_over: tuple[DocumentRef, ...] = ()  # pages that now rest on the page
-    turned: tuple[str, ...] = ()  # lineages that are now known as error pages
+    known: Known  # of its host and folder
+    worse: PageState | None = None  # another page that now rests on it
+    error: ErrorText | None = None  # a text that has become known as an error text
+    turned: tuple[str, ...] = ()  # the lineages that have turned to it before
 
 
-def decide_page(
-    former: PageState | None,
-    verdict: DocumentVerdict,
-    page: PageFacts,
-    known: Known,
-    site_of: Callable[[str], str],
-) -> Outcome:
+@dataclass(frozen=True)
+class Fetch:
+    """A fetch beside what was known before it."""
+
+    former: PageState | None
+    verdict: DocumentVerdict
+    page: PageFacts
+    known: Known
+
+    @cached_property
+    def at_ms(self) -> int:
+        """When the page was fetched."""
+        return to_milliseconds(self.verdict.observed_at)
+
+    @cached_property
+    def number(self) -> int:
+        """The number of the page."""
+        return crc32((self.verdict.lineage or "").encode("utf-8", "surrogatepass"))
+
+    @cached_property
+    def own(self) -> Kept:
+        """The document."""
+        return kept(self.verdict)
+
+    @cached_property
+    def older(self) -> list[Part]:
+        """The parts of the content before."""
+        return comparing.unpacked_parts(self.former.parts) if self.former else []
+
+    @cached_property
+    def newer(self) -> list[Part]:
+        """The parts of the page now."""
+        return unpack_parts(self.page.parts)
+
+    @cached_property
+    def change(self) -> Change:
+        """The parts that came or went, none if they are not known."""
+        return comparing.compare(self.older, self.newer) if self.older and self.newer else Change([], [])
+
+    @cached_property
+    def shown(self) -> Shown:
+        """What the host has shown with this fetch."""
+        name = self.verdict.lineage or ""
+        parts, content = shown_parts(self.newer), comparing.content_of(self.newer)
+        return Shown(self.number, content, self.at_ms // 3_600_000, is_proper(name, self.page.declared), parts)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The parts that came or went and are frame."""
+        return changed_frame(self.known.host, self.shown, self.change)
+
+    @cached_property
+    def rest(self) -> Change:
+        """The parts that came or went and are no frame."""
+        return Change(*([part for part in parts if part.exact not in self.frame.parts] for parts in self.change))
+
+    @cached_property
+    def is_unchanged(self) -> bool:
+        """Whether nothing but the frame differs from the content before."""
+        if self.former is None or not self.former.seen_ms:
+            return False
+        if self.older and self.newer:
+            return not any(self.rest)
+        return not self.former.is_error_page and self.former.own.is_equal(self.own)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the change says something of the rate of the page.
+
+        Numbers that always change do not, nor does what comes in place of parts of a frame that rotates.
+        """
+        parts = [*self.rest.came, *self.rest.went]
+        if self.is_unchanged or (parts and all(is_noise(self.known.host, part) for part in parts)):
+            return False
+        return self.rest.went != [] or not self.frame.replaces(self.change)
+
+    @property
+    def is_wall(self) -> bool:
+        """Whether pages of the host that are no forms of each other have this content."""
+        return self.shown.is_proper and bool(self.newer) and pages_alike(self.known.host, self.shown) >= WALL_PAGES - 1
+
+    def observed(self, *, is_copy: bool) -> tuple[bytes, tuple[bytes, ...]]:
+        """Return the latest observations of the page, and the parts of the last changes.
+
+        A copy shows no news. A change before is no news either if its parts are known as frame or noise now.
+        """
+        former = self.former
+        if former is None or not former.seen_ms or (former.is_wall and comparing.has_turned(self.older, self.newer)):
+            return b"", ()  # a wall says nothing of the page behind it
+        before, changed = former.observed, list(former.changed)
+        for place, packed in enumerate(changed):
+            if packed and self._is_forgiven(comparing.unpacked_parts(packed), is_copy=is_copy):
+                changed[place] = b""
+                before = waits.without_change(before, len(changed) - place)
+        counts = self.counts and not is_copy
+        minutes = (self.at_ms - former.seen_ms) / 60_000
+        changed.append(comparing.packed_parts(self._changed) if counts else b"")
+        return waits.observed(before, minutes, has_changed=counts), tuple(changed[-_FORGIVEN_MAX:])
+
+    @property
+    def _changed(self) -> list[Part]:
+        """The parts that changed, those that came if there are some. None: too many."""
+        parts = self.rest.came or self.rest.went
+        return parts if len(parts) <= _CHANGED_MAX else []
+
+    def _is_forgiven(self, parts: list[Part], *, is_copy: bool) -> bool:
+        host = self.known.host
+        frame = frame_of(host, self.shown, parts)
+        return is_copy or (bool(parts) and all(part.exact in frame or is_noise(host, part) for part in parts))
+
+
+def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -> Outcome:
     """Update what is known of a page and its host after a verdict.
 
     A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
     again gives an equal decision, and of fetches in another order the latest decides.
     """
-    if former is not None and verdict.observed_at <= former.decision.observed_at:
-        return Outcome(former, known.frame, known.errors)
-    errors = _errors(former, verdict, page, known)
-    fetch = Fetch(former, verdict, page, replace(known, errors=errors), site_of)
-    newly = errors.texts != known.errors.texts
-    turned = tuple(name for name in errors.turned_to(verdict.family.id) if newly and name != verdict.lineage)
-    if fetch.is_error_page:
-        return Outcome(_with_payload(_error_page(fetch), fetch), known.frame, errors, turned=turned)
-    choice = choose(_fetched(fetch), fetch.known)
-    decision = _decide(fetch, choice)
-    state = PageState(
-        decision,
-        own=own_ref(verdict),
-        content=(fetch.base.content if fetch.base and fetch.is_unchanged else "") or verdict.version,
-        family=verdict.family.id,
-        rests_on=choice.rests_on.content if choice.rests_on else "",
-        parts=page.parts,
+    former, known = fetch.former, fetch.known
+    if former is not None and fetch.at_ms <= former.own.at_ms:
+        return Outcome(former, known)
+    turn = Turn(fetch.verdict.lineage or "", fetch.at_ms, b"")
+    host, text, turned = find_error(known.host, fetch.older, fetch.newer, turn, fetch.verdict.family.id)
+    if text is not None:
+        state = error_page(former, _fetched(fetch), text)
+        return Outcome(state, Known(host, known.folder), None, text if turned else None, turned)
+    page = Page(_fetched(fetch), fetch.newer, fetch.shown, known.host, known.others)
+    better = better_of(page, fetch.verdict, site_of) if not fetch.is_wall else None
+    worse = worse_of(page, fetch.verdict, site_of) if not better and not fetch.is_wall else None
+    observed, changed = fetch.observed(is_copy=better is not None)
+    known = _learned(fetch, host, observed)
+    state = with_fields(
+        page.state,
+        because="copy" if better else page.state.because,
+        canonical=better,
+        observed=observed,
+        changed=changed,
+        wait_seconds=_wait(fetch, known, observed, freshness),
+    )
+    return Outcome(state, known, worse)
+
+
+def _learned(fetch: Fetch, host: HostState, observed: bytes) -> Known:
+    """Return what is known of the host and the folder after a fetch."""
+    if fetch.newer:
+        frame = fetch.frame.host
+        host = with_fields(host, rotates=frame.rotates, came=frame.came, frame=frame.frame)
+        host = with_page(host, fetch.shown)
+    if fetch.older and fetch.newer:
+        host = with_noise(host, fetch.older, fetch.change)
+    folder = fetch.known.folder
+    if observed:
+        host = with_fields(host, sample=waits.sampled(host.sample, fetch.number, observed))
+        folder = waits.sampled(folder, fetch.number, observed)
+    return Known(host, folder, fetch.known.others)
+
+
+def _wait(fetch: Fetch, known: Known, observed: bytes, freshness: float) -> int:
+    """Return how many seconds a page need not be fetched.
+
+    These are at most twice as many as its content is known to have lasted. Nothing is known of a new host, so its
+    first pages may be fetched again at any time.
+    """
+    former = fetch.former
+    if not observed and not known.host.sample and len(known.host.shown) <= _EXPLORED:
+        return 0
+    common = waits.prior(known.folder, known.host.sample)
+    seconds = waits.jittered(waits.wait_seconds(observed, common, freshness), fetch.number, fetch.at_ms)
+    if observed and former is not None:
+        since_ms = former.since_ms if fetch.is_unchanged else former.seen_ms
+        seconds = min(seconds, _LASTS * (fetch.at_ms - since_ms) // 1000)
+    return min(seconds, _WALL_SECONDS) if fetch.is_wall else seconds
+
+
+def _fetched(fetch: Fetch) -> PageState:
+    """Return the state of a page without a decision about its wait."""
+    former, verdict, page = fetch.former, fetch.verdict, fetch.page
+    content = former if former is not None and former.seen_ms else None
+    is_unchanged = fetch.is_unchanged
+    because: Because = "first" if content is None else "unchanged" if is_unchanged else "changed"
+    is_turned = content is not None and comparing.has_turned(fetch.older, fetch.newer)
+    payload, payload_ms = _payload(fetch)
+    return PageState(
+        collection=verdict.collection,
+        own=fetch.own,
+        because=because,
+        event_id=bytes.fromhex(verdict.event_id),
+        wait_seconds=0,
+        since_ms=content.since_ms if content and is_unchanged else fetch.at_ms,
+        unchanged=content.unchanged + 1 if content and is_unchanged else 0,
+        change_share=_share(fetch) if content else 0.0,
+        canonical=former.canonical if former else None,
+        seen_ms=fetch.at_ms,
+        parts=comparing.packed_parts(fetch.newer) if fetch.newer else b"",
         declared=page.declared,
         aliases=former.aliases if former else (),
-        before=with_fields(fetch.base, before=None) if fetch.base and fetch.has_turned else None,
+        before=with_fields(content, before=None) if content and is_turned else None,
+        is_wall=fetch.is_wall,
+        payload=payload,
+        payload_ms=payload_ms,
+        etag=page.etag,
+        modified=page.modified,
     )
-    return Outcome(_with_payload(state, fetch), fetch.frame, errors, choice.takes_over, turned)
 
 
-def _with_payload(state: PageState, fetch: Fetch) -> PageState:
-    """Return a state with what the server sent at this fetch.
+def _share(fetch: Fetch) -> float:
+    """Return the share of a text that changed, as far as it is known.
+
+    Parts say it, and the verdict if it compares with the fetch before: of a long paragraph one word may have changed.
+    """
+    if fetch.is_unchanged:
+        return 0.0
+    share = comparing.share(fetch.rest, fetch.older, fetch.newer) if fetch.older and fetch.newer else 1.0
+    of, distance = fetch.verdict.of, fetch.verdict.distance
+    if of is None or of.lineage != fetch.verdict.lineage or isinstance(distance, UnsetType) or not distance.value:
+        return share
+    return min(share, round(distance.value / max(fetch.verdict.characters, of.characters, 1), 4))
+
+
+def _payload(fetch: Fetch) -> tuple[str, int]:
+    """Return the payload of this fetch, and when it was fetched first.
 
     An equal payload has the time and the WARC record of the first fetch that a record holds, else of the first one.
     """
     former, payload = fetch.former, fetch.page.payload
-    state = with_fields(state, etag=fetch.page.etag, modified=fetch.page.modified)
     digest, _, record = payload.partition(" ")
     before, _, record_before = former.payload.partition(" ") if former else ("", "", "")
     if former is not None and digest and before == digest and (record_before or not record):
-        return with_fields(state, payload=former.payload, payload_at=former.payload_at)
-    return with_fields(state, payload=payload, payload_at=fetch.verdict.observed_at if payload else None)
-
-
-def may_be_error_page(former: PageState | None, verdict: DocumentVerdict, page: PageFacts) -> bool:
-    """Return whether the error pages of the host have to be known for a decision."""
-    if former is None:
-        return verdict.verdict in COPIES
-    return former.is_error_page or has_turned(former, verdict, page)
+        return former.payload, former.payload_ms
+    return payload, fetch.at_ms if payload else 0
 
 
 def may_skip(decision: Decision, at_ms: int) -> bool:
     """Return whether a page need not be fetched at a time."""
-    waits = decision.action != "refresh" or decision.because == "error_page"
-    return waits and at_ms < decision.until.timestamp() * 1000
-
-
-def _fetched(fetch: Fetch) -> Fetched:
-    former = fetch.base if fetch.is_unchanged else None
-    return Fetched(fetch.verdict, fetch.page.declared, former, fetch.stays)
-
-
-def _errors(former: PageState | None, verdict: DocumentVerdict, page: PageFacts, known: Known) -> HostErrors:
-    """Return what is known of the error pages of the host after this fetch."""
-    if not has_turned(base_of(former), verdict, page) or not host_of(verdict.url or verdict.lineage or ""):
-        return known.errors
-    turn = Turn(verdict.family.id, verdict.lineage or "", to_milliseconds(verdict.observed_at))
-    return known.errors.after(turn, verdict.event_id)
-
-
-def _error_page(fetch: Fetch) -> PageState:
-    verdict, former, base = fetch.verdict, fetch.former, fetch.base
-    is_known = fetch.known.errors.holds(verdict.family.id)
-    lasts = former is not None and former.is_error_page and former.family == verdict.family.id
-    decision = _decision(
-        fetch,
-        "refresh",
-        "error_page",
-        own_ref(verdict),
-        fetch.retry_seconds,
-        unchanged_since=former.decision.unchanged_since if former and lasts else verdict.observed_at,
-        error_text=verdict.family.id if is_known else None,
-        change_share=0.0 if lasts else change_share(fetch),
-    )
-    return PageState(
-        decision,
-        own=own_ref(verdict),
-        content=verdict.version,
-        family=verdict.family.id,
-        parts=fetch.page.parts,
-        declared=fetch.page.declared,
-        aliases=former.aliases if former else (),
-        before=base and with_fields(base, before=None),
-    )
-
-
-def _decide(fetch: Fetch, choice: Choice) -> Decision:
-    verdict, base = fetch.verdict, fetch.base
-    since = base.decision.unchanged_since if base and fetch.is_unchanged else verdict.observed_at
-    count = (base.decision.unchanged if base else 0) + 1 if fetch.is_unchanged else 0
-    share = change_share(fetch)
-    lasting: dict[str, Any] = {"unchanged": count, "unchanged_since": since, "change_share": share}
-    if choice.rests_on is not None:
-        seconds = _trusted_seconds(fetch, choice)
-        return _decision(fetch, "skip", "copy", choice.rests_on.ref, seconds, **lasting)
-    own = own_ref(verdict)
-    if fetch.is_unchanged:
-        return _decision(fetch, "keep", "unchanged", own, _seconds(since, verdict), **lasting)
-    is_own = verdict.of is not None and verdict.of.lineage == verdict.lineage
-    if base is None and not is_own:
-        return _decision(fetch, "keep", "first", own, 0, **lasting)
-    before = base.decision.unchanged_since if base else verdict.observed_at
-    seconds = max(_seconds(before, verdict) // 2, SHORTEST_SECONDS)
-    return _decision(fetch, "refresh", "changed", own, seconds, **lasting)
-
-
-def _trusted_seconds(fetch: Fetch, choice: Choice) -> int:
-    """Return how long a page may be skipped.
-
-    It is an hour at first, then twice as long with each confirmation. A page that has stayed for longer is
-    trusted for as long again, as if it were no copy. The time is not longer than the canonical page stays in the index
-    if it is not fetched again.
-    """
-    base = fetch.base if fetch.is_unchanged else None
-    seconds = SHORTEST_SECONDS
-    if base is not None:
-        confirmed = 2 * base.decision.interval_seconds if base.decision.action == "skip" else 0
-        stayed = _seconds(base.decision.unchanged_since, fetch.verdict)
-        seconds = min(max(confirmed, stayed, SHORTEST_SECONDS), SKIP_SECONDS)
-    if not fetch.known.kept_seconds or choice.rests_on is None:
-        return seconds
-    state = fetch.known.states.get(name_of(choice.rests_on.ref))
-    seen = state.decision.observed_at if state else choice.rests_on.ref.observed_at
-    left = (seen - fetch.verdict.observed_at).total_seconds() + fetch.known.kept_seconds
-    return max(min(seconds, int(left)), 0)
-
-
-def _decision(
-    fetch: Fetch,
-    action: Action,
-    because: Because,
-    canonical: DocumentRef,
-    seconds: int,
-    **fields: Any,  # noqa: ANN401
-) -> Decision:
-    verdict = fetch.verdict
-    return Decision(
-        **{"unchanged": 0, **fields},
-        collection=verdict.collection,
-        lineage=verdict.lineage or "",
-        action=action,
-        because=because,
-        until=later(verdict.observed_at, seconds),
-        canonical=canonical,
-        event_id=verdict.event_id,
-        observed_at=verdict.observed_at,
-        interval_seconds=seconds,
-    )
-
-
-def own_ref(verdict: DocumentVerdict) -> DocumentRef:
-    """Return the document that a verdict is about."""
-    return DocumentRef(**{name: getattr(verdict, name) for name in DocumentRef.__struct_fields__})
-
-
-def _seconds(since: datetime, verdict: DocumentVerdict) -> int:
-    return min(int((verdict.observed_at - since).total_seconds()), LONGEST_SECONDS)
+    return at_ms < decision.until.timestamp() * 1000

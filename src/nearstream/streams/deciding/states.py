@@ -1,146 +1,163 @@
 """What is kept of pages and of hosts."""
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import timedelta
 
 import msgspec
 
-from nearstream.schemas.documents.document import LATEST
+from nearstream.schemas.documents.document import LATEST, SURROUNDINGS_LABEL, Labels, from_milliseconds, to_milliseconds
 from nearstream.schemas.documents.evidence import DocumentRef
-from nearstream.schemas.labels.decision import Decision
-from nearstream.streams.estimates.frames import Frame
+from nearstream.schemas.labels.decision import Action, Because, Decision
 
-SHORTEST_SECONDS = 3_600  # after a change, and of the first skip
-LONGEST_SECONDS = 30 * 86_400
-SKIP_SECONDS = 7 * 86_400  # at most
-RETRY_SECONDS = 600  # of a page that is suspected to be an error page, then twice as long each time
-TURNS_MAX = 64  # of a host
-TEXTS_MAX = 16
-FOLLOWERS_MAX = 1_000
 ALIASES_MAX = 8
-ERROR_PAGES = 3  # of a host that turn to one text within an hour
-ERROR_MS = 3_600_000
+ACTIONS: dict[str, Action] = {"copy": "skip", "first": "keep", "unchanged": "keep"}  # the others: refresh
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A document, as it is kept."""
+
+    id: str
+    version: bytes
+    at_ms: int
+    characters: int
+    url: str | None  # empty if the id is its URL
+    lineage: str | None  # empty if the id is its lineage
+    labels: Labels
+
+    @property
+    def name(self) -> str:
+        """What names its page: its lineage, or else its id."""
+        return self.lineage or self.id
+
+    @property
+    def address(self) -> str | None:
+        """Its URL, if it has one."""
+        return self.id if self.url == "" else self.url
+
+    def is_equal(self, other: "Kept") -> bool:
+        """Return whether all words that are seen of two documents are equal."""
+        surroundings = (each.labels.get(SURROUNDINGS_LABEL) for each in (self, other))
+        return self.version == other.version and len(set(surroundings)) == 1
+
+    def ref(self) -> DocumentRef:
+        """Return the document as decisions name it."""
+        return DocumentRef(
+            id=self.id,
+            version=self.version.hex(),
+            observed_at=from_milliseconds(self.at_ms),
+            characters=self.characters,
+            url=self.address,
+            lineage=self.id if self.lineage == "" else self.lineage,
+            labels=self.labels,
+        )
+
+
+def kept(ref: DocumentRef) -> Kept:
+    """Return a document as it is kept."""
+    return Kept(
+        ref.id,
+        bytes.fromhex(ref.version),
+        to_milliseconds(ref.observed_at),
+        ref.characters,
+        "" if ref.url == ref.id else ref.url,
+        "" if ref.lineage == ref.id else ref.lineage,
+        ref.labels,
+    )
 
 
 class PageState(msgspec.Struct, frozen=True, array_like=True):
     """What is kept of a lineage between two fetches."""
 
-    decision: Decision  # the newest one
-    own: DocumentRef | None = None  # The document of the latest fetch. None: it is not known.
-    content: str = ""  # Version of the text with which its content began. It stays while only the frame changes.
-    family: str = ""  # id of the family of its text
-    rests_on: str = ""  # content of the canonical page on which a skip rests
-    parts: bytes = b""  # The hashes of the parts of the page, packed. Empty: the document was no page.
+    collection: str
+    own: Kept  # the document of the latest fetch
+    because: Because
+    event_id: bytes  # of the event that decided
+    wait_seconds: int  # how long the page need not be fetched after `own`
+    since_ms: int  # when its content was fetched first
+    unchanged: int = 0  # successive fetches that found no change
+    change_share: float = 0.0
+    canonical: Kept | None = None  # the page that has all words of this one
+    seen_ms: int = 0  # When its content was fetched last. 0: every fetch has shown an error text.
+    parts: bytes = b""  # The parts of its content, packed. Empty: they are not known.
+    observed: bytes = b""  # what the latest fetches have shown, packed
+    changed: tuple[bytes, ...] = ()  # for the last observations, the few parts that changed, packed
     declared: str = ""  # the lineage of the page that it declares as its canonical one
     aliases: tuple[str, ...] = ()  # other names of the page, under which decisions are also sent, the newest last
-    before: "PageState | None" = None  # the state before the text turned to one of another family
+    before: "PageState | None" = None  # the state before most of its text was replaced at the last fetch
+    error_text: str = ""  # family of the error text that the latest fetch has shown
+    is_wall: bool = False  # whether pages of its host have had one content when it was fetched
     payload: str = ""  # the digest of what the server sent, and the id of the first WARC record that holds it
-    payload_at: datetime | None = None  # when that payload was first fetched
+    payload_ms: int = 0  # when that payload was first fetched
     etag: str = ""  # what the server sent as ETag at the latest fetch
     modified: str = ""  # and as Last-Modified
 
     @property
-    def text(self) -> str:
-        """Version of its text at the latest fetch. Empty: it is not known."""
-        return self.own.version if self.own else ""
+    def name(self) -> str:
+        """Its lineage."""
+        return self.own.name
 
     @property
     def is_error_page(self) -> bool:
-        """Whether the page is taken for an error page."""
-        return self.decision.because == "error_page"
+        """Whether the latest fetch has shown an error text."""
+        return self.because == "error_page"
 
     @property
-    def may_be_canonical(self) -> bool:
-        """Whether decisions about other pages may rest on it."""
-        return self.decision.action != "skip" and not self.is_error_page
+    def decision(self) -> Decision:
+        """What a crawler should do with the page."""
+        own = self.own.ref()
+        wait = timedelta(seconds=self.wait_seconds)
+        return Decision(
+            collection=self.collection,
+            lineage=self.name,
+            action=ACTIONS.get(self.because, "refresh"),
+            because=self.because,
+            until=own.observed_at + min(wait, LATEST - own.observed_at),
+            canonical=self.canonical.ref() if self.canonical else own,
+            event_id=self.event_id.hex(),
+            observed_at=own.observed_at,
+            unchanged_since=from_milliseconds(self.since_ms),
+            interval_seconds=self.wait_seconds,
+            unchanged=self.unchanged,
+            change_share=self.change_share,
+            error_text=self.error_text or None,
+        )
+
+
+class Shown(msgspec.Struct, frozen=True, array_like=True):
+    """What a page of a host has shown at its latest fetch."""
+
+    page: int  # its number
+    content: int  # hash of its main content
+    hour: int  # since 1970
+    is_proper: bool  # whether it has a URL and a name of its own
+    parts: bytes  # 2 bytes of the hash of each of its parts
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """That the text of a page turned to one of another family."""
+    """That most of the text of a page was replaced."""
 
-    family: str
     lineage: str
     at_ms: int
+    forms: bytes  # of the largest new parts, 4 bytes each
 
 
 class ErrorText(msgspec.Struct, frozen=True, array_like=True):
     """A text to which pages of a host have turned."""
 
-    family: str  # id of its family
-    event_id: str  # of the verdict that showed it
+    family: str  # id of the family of the page that showed it
+    at_ms: int  # when it was last seen
+    forms: bytes  # of its largest parts, 4 bytes each
 
 
-class HostErrors(msgspec.Struct, frozen=True, array_like=True):
-    """What is known of the error pages of a host."""
+class HostState(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a host."""
 
-    turns: tuple[Turn, ...] = ()  # the newest turns, at most `TURNS_MAX`
-    texts: tuple[ErrorText, ...] = ()  # the newest error texts, at most `TEXTS_MAX`
-
-    def holds(self, family: str) -> bool:
-        """Return whether a family is an error text of the host."""
-        return any(text.family == family for text in self.texts)
-
-    def after(self, turn: Turn, event_id: str) -> "HostErrors":
-        """Return what is known after another page has turned."""
-        others = [each for each in self.turns if (each.family, each.lineage) != (turn.family, turn.lineage)]
-        turns = (*others, turn)[-TURNS_MAX:]
-        near = {each.lineage for each in turns if _is_one_text(each, turn)}
-        if len(near) < ERROR_PAGES or self.holds(turn.family):
-            return HostErrors(turns, self.texts)
-        return HostErrors(turns, (*self.texts, ErrorText(turn.family, event_id))[-TEXTS_MAX:])
-
-    def turned_to(self, family: str) -> list[str]:
-        """Return the lineages that have turned to a family."""
-        return [each.lineage for each in self.turns if each.family == family]
-
-
-def _is_one_text(one: Turn, other: Turn) -> bool:
-    return one.family == other.family and abs(one.at_ms - other.at_ms) <= ERROR_MS
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known when a verdict arrives."""
-
-    # By name the states of the pages that the verdict names, and of those on which these rest.
-    states: dict[str, PageState]
-    frame: Frame = field(default_factory=dict)  # the frame of the host
-    errors: HostErrors = field(default_factory=HostErrors)  # the error pages of the host
-    kept_seconds: int = 0  # How long a document stays in the index after a fetch. 0: forever.
-
-
-class Standing(NamedTuple):
-    """What has become of a page on which other decisions rest."""
-
-    name: str  # its lineage, or else its id
-    content: str  # Version of the text with which its content began. Empty: it was removed, or is an error page.
-    canonical: DocumentRef | None = None  # The page on which its own decision rests. None: on none.
-    rests_on: str = ""  # content of that page
-
-
-class Cause(NamedTuple):
-    """The event that changes a decision, and its time."""
-
-    event_id: str
-    at: datetime
-
-
-def standing_of(state: PageState) -> Standing:
-    """Return what decisions that rest on a page need to know of it."""
-    decision = state.decision
-    if state.is_error_page:
-        return Standing(decision.lineage, "")
-    if decision.action == "skip":
-        return Standing(decision.lineage, state.content, decision.canonical, state.rests_on)
-    return Standing(decision.lineage, state.content)
-
-
-def name_of(ref: DocumentRef) -> str:
-    """Return what names the page of a document: its lineage, or else its id."""
-    return ref.lineage or ref.id
-
-
-def later(time: datetime, seconds: int) -> datetime:
-    """Return a time that is later by these seconds, at most the last one."""
-    return time + min(timedelta(seconds=seconds), LATEST - time)
+    shown: tuple[Shown, ...] = ()  # by the pages fetched last, the newest last
+    rotates: bool = False  # whether its frame is known to change more than once
+    frame: bytes = b""  # The hash of each part of its frame, and the day on which it last came or went.
+    came: bytes = (
+        b""  # Hashes of parts that came on several pages in place of others. One of them goes: the frame rotates.
+    )
+    noise: bytes = b""  # For each form with a number: its hash, how often it was compared, how often it had changed.
+    sample: bytes = b""  # how often some of its pages have changed
+    turns: tuple[Turn, ...] = ()  # the newest
+    texts: tuple[ErrorText, ...] = ()  # the newest error texts

@@ -60,7 +60,6 @@ class Settings:
     )
     redis_ca_path: str = _setting("", "PEM file with the CA certificates to trust for rediss:// (empty: the system's)")
     group: str = _setting("nearstream", "Kafka consumer group of the workers")
-    group_instance: str = _setting("", "static member id (group.instance.id) of this worker (empty: none)")
     namespace: str = _setting("nearstream", "first part of every Redis key, [a-z0-9-]{1,32}")
     topic_prefix: str = _setting("", "prefix of every topic name")
     hash_key: str = _setting("", "secret key of all hashes, at least 32 bytes, shared by all workers", secret=True)
@@ -76,6 +75,9 @@ class Settings:
     redis_wait: int = _setting(0, "replicas of each Redis server that confirm every decision (0: none is waited for)")
     fields: str = _setting("", "fields of JSON documents of another program, ours=theirs, separated by spaces")
     html_content: str = _setting("main", "what is read of web pages: main, all (with frames), main-links, all-links")
+    crawl_freshness: float = _setting(
+        0.75, "how fresh `worker decide` keeps pages, from .5 (few fetches) to .99 (few stale hours)"
+    )
     mail_content: str = _setting(
         "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"
     )

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from nearstream.schemas.checks.check import SKIPS_MAX, SkipAnswer, SkipAnswers, SkipReason, SkipRequest
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document, from_milliseconds
 from nearstream.schemas.topics.codec import decode_document, decode_json
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.states import PageState
@@ -213,7 +213,7 @@ def _skip_answer(lineage: str, state: PageState | None, why: SkipReason) -> Skip
         because=decision.because,
         until=decision.until,
         canonical=decision.canonical.url or decision.canonical.id,
-        url=state.own.url if state.own else None,
+        url=state.own.address,
         etag=state.etag or None,
         last_modified=state.modified or None,
     )
@@ -222,11 +222,11 @@ def _skip_answer(lineage: str, state: PageState | None, why: SkipReason) -> Skip
 def _fields(state: PageState, url: str) -> dict[str, str]:
     """Return the fields of the line, none without the digest of what the URL itself had sent."""
     digest, _, record = state.payload.partition(" ")
-    if not digest or state.payload_at is None or state.own is None or state.own.url != url:
+    if not digest or state.own.address != url:
         return {}
     known = {
         "urlkey": _sort_key(url),
-        "timestamp": f"{state.payload_at:%Y%m%d%H%M%S}",
+        "timestamp": f"{from_milliseconds(state.payload_ms):%Y%m%d%H%M%S}",
         "original": _in_one_word(url),
         "statuscode": "200",
         "digest": digest,

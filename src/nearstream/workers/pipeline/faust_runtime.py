@@ -209,7 +209,6 @@ def faust_settings(settings: Settings) -> dict[str, Any]:
         # In effect off: a worker that pauses longer, in an outage, would leave the group for good without an error.
         "broker_max_poll_interval": 604_800.0,
         "consumer_auto_offset_reset": "earliest",
-        "consumer_group_instance_id": settings.group_instance or None,
         "producer_acks": -1,
         "producer_linger": 0.0,
         # The broker applies the limit of a topic to a whole batch, and `signatures` has the smallest limit.

@@ -4,138 +4,139 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from nearstream.schemas.documents.document import LATEST
-from nearstream.schemas.documents.evidence import Distance, DocumentRef, Interval
-from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.deciding.deciding import may_skip
-from nearstream.streams.deciding.states import LONGEST_SECONDS, SHORTEST_SECONDS, SKIP_SECONDS
-from nearstream.streams.estimates.frames import pack_parts
-from nearstream.streams.fingerprints.hashing import HashKey
-from tests.support.verdicts import PAGE, TIME, Pages, ref, verdict
+from nearstream.schemas.documents.record import PageFacts
+from nearstream.schemas.verdicts.events import Retraction
+from nearstream.streams.deciding.host import SHOWN_MAX
+from tests.support.verdicts import COLLECTION, PAGE, TIME, Pages, parts, verdict
 
-OTHER = "https://b.example/x"
+SHOP = [f"https://shop.example/p/{number}" for number in range(12)]
 
 
-def distance(value: int) -> Distance:
-    return Distance(value=value, low=value, high=value)
+def described(number: int) -> str:
+    return f"A description of product {'abcdefghijklmnopqrst'[number]} with all that there is to say of it"
 
 
-def ends(decision: Decision) -> float:
-    return (decision.until - TIME).total_seconds() / 60
+async def crawled(*rounds: tuple[float, tuple[str, ...], tuple[str, ...]], names: list[str] = SHOP) -> Pages:
+    """Return pages that showed these texts in and beside their main content at these hours."""
+    pages = Pages()
+    for hours, main, beside in rounds:
+        for number, name in enumerate(names):
+            await pages.fetch(name, hours + number / 60, described(number), *main, beside=beside)
+    return pages
 
 
-async def test_a_first_page_says_nothing_about_the_next() -> None:
-    first = await Pages().take(verdict("unique"))
+def because(pages: Pages, names: list[str] = SHOP) -> list[str]:
+    return [pages.of(name).because for name in names]
+
+
+async def test_the_first_pages_of_a_host_may_be_fetched_again_at_any_time() -> None:
+    first = await Pages().fetch(PAGE, 0, described(0))
     assert (first.action, first.because, first.until, first.unchanged) == ("keep", "first", TIME, 0)
-    assert first.canonical == ref()
-    assert not may_skip(first, int(TIME.timestamp() * 1000))
+    assert first.canonical.id == PAGE
 
 
-async def test_a_copy_is_skipped_for_an_hour_and_then_for_twice_as_long_up_to_a_week() -> None:
-    pages, other = Pages(), ref(OTHER, -1)
-    skipped = await pages.take(verdict("exact_duplicate", of=other))
-    assert (skipped.action, skipped.because, skipped.canonical) == ("skip", "copy", other)
-    assert may_skip(skipped, int(skipped.until.timestamp() * 1000) - 1)
-    assert not may_skip(skipped, int(skipped.until.timestamp() * 1000))
-    intervals = [skipped.interval_seconds]
-    while len(intervals) < 10:
-        skipped = await pages.take(verdict("unchanged", ends(skipped), founder=other))
-        assert (skipped.action, skipped.unchanged, skipped.unchanged_since) == ("skip", len(intervals), TIME)
-        intervals.append(skipped.interval_seconds)
-    assert intervals == [min(SHORTEST_SECONDS << place, SKIP_SECONDS) for place in range(10)]
-
-
-async def test_a_page_that_has_stayed_is_skipped_for_as_long_again() -> None:
-    pages = Pages()
-    await pages.take(verdict("unique"), verdict("unchanged", 60 * 24))
-    skipped = await pages.take(verdict("unchanged", 60 * 48, founder=ref(OTHER)))
-    assert (skipped.action, skipped.interval_seconds) == ("skip", 2 * 86_400)
-
-
-async def test_a_page_is_not_skipped_for_longer_than_its_canonical_page_stays_in_the_index() -> None:
-    pages = Pages(kept_seconds=86_400)
-    await pages.take(verdict("unique", name=OTHER))
-    skipped = await pages.take(verdict("exact_duplicate", 60 * 23 + 30, ref(OTHER)))
-    assert ends(skipped) == 60 * 24
-
-
-async def test_only_what_is_redundant_is_skipped() -> None:
-    """A near-duplicate may hold a sentence that is nowhere else."""
-    for kind, redundant, action in (
-        ("exact_duplicate", UNSET, "skip"),  # a verdict of a former release
-        ("near_duplicate", True, "skip"),
-        ("near_duplicate", False, "keep"),
-        ("near_duplicate", UNSET, "keep"),
-        ("containment", False, "keep"),
-    ):
-        text = "" if kind == "exact_duplicate" else "other"
-        found = await Pages().take(verdict(kind, 9, ref(OTHER), text=text, redundant=redundant))
-        assert found.action == action, kind
-
-
-async def test_a_page_of_the_same_lineage_is_not_skipped_for_itself() -> None:
-    same = await Pages().take(verdict("exact_duplicate", 9, ref("https://a.example/old", lineage=PAGE)))
-    assert (same.action, same.unchanged) == ("keep", 1)
-
-
-async def test_a_text_that_has_stayed_is_expected_to_stay_for_as_long_again() -> None:
-    for minutes in (1, 90, 60 * 24 * 40):
-        kept = await Pages().take(verdict("unique"), verdict("unchanged", 1), verdict("unchanged", minutes + 1))
-        assert (kept.action, kept.because, kept.unchanged, kept.unchanged_since) == ("keep", "unchanged", 2, TIME)
-        assert kept.interval_seconds == min(60 * (minutes + 1), LONGEST_SECONDS)
+async def test_the_longer_a_page_has_stayed_the_longer_it_waits_and_a_week_at_most() -> None:
+    pages, waits, hours = Pages(), list[int](), 0.0
+    await pages.fetch(PAGE, 0, described(0))
+    for _ in range(12):
+        hours += max(waits[-1] / 3_600 if waits else 6, 1)
+        kept = await pages.fetch(PAGE, hours, described(0))
+        assert (kept.action, kept.because, kept.unchanged_since) == ("keep", "unchanged", TIME)
         assert kept.until == kept.observed_at + timedelta(seconds=kept.interval_seconds)
+        waits.append(kept.interval_seconds)
+    assert waits[0] <= 12 * 3_600 < 3 * 86_400 < waits[-1] <= 1.42 * 7 * 86_400
+    assert kept.unchanged == 12
 
 
-async def test_an_unchanged_page_whose_former_decision_is_lost_says_nothing_about_the_next_fetch() -> None:
-    kept = await Pages().take(verdict("unchanged", 9))
-    assert (kept.action, kept.unchanged, kept.until) == ("keep", 1, kept.observed_at)
-
-
-def changed(minutes: float, text: str, value: int = 100) -> DocumentVerdict:
-    return verdict("version", minutes, ref(minutes=minutes - 1), text=text, distance=distance(value))
-
-
-async def test_a_page_that_changes_is_fetched_sooner_and_never_skipped() -> None:
+async def test_a_page_that_changes_each_hour_is_never_skipped_an_hour_later() -> None:
     pages = Pages()
-    changes = [changed(minutes, str(minutes)) for minutes in range(1, 40)]
-    decision = await pages.take(verdict("unique"), *changes)
-    assert (decision.action, decision.because, decision.change_share) == ("refresh", "changed", 0.1)
-    assert decision.interval_seconds == SHORTEST_SECONDS
-    assert not may_skip(decision, int(TIME.timestamp() * 1000))
-    kept = await pages.take(verdict("unchanged", 90, text="39"))
-    assert (kept.action, kept.unchanged, kept.change_share) == ("keep", 1, 0.0)
-    days = await Pages().take(verdict("unique"), changed(60 * 48, "b"))
-    assert days.interval_seconds == 86_400
+    for hours in range(24):
+        assert not hours or not pages.skips(PAGE, hours)
+        found = await pages.fetch(PAGE, hours, "Station", f"Wind {hours} km/h, {3 * hours} degrees")
+    assert (found.action, found.because) == ("refresh", "changed")
 
 
-async def test_the_share_of_a_change_is_known_as_far_as_the_verdict_knows_it() -> None:
-    async def share(second: DocumentVerdict) -> float:
-        return (await Pages().take(verdict("unique"), second)).change_share
+async def test_a_page_of_a_folder_whose_pages_change_waits_less() -> None:
+    async def wait(texts: tuple[str, str]) -> int:
+        pages = await crawled((0, (texts[0],), ()), (6, (texts[1],), ()))
+        return (await pages.fetch("https://shop.example/p/new", 7, described(15))).interval_seconds
 
-    former, alike = ref(), Interval(value=0.75, low=0.7, high=0.8)
-    assert await share(verdict("unique", 9, text="b")) == 1.0
-    assert await share(verdict("version", 9, former, text="b", distance=distance(5_000))) == 1.0
-    assert await share(verdict("version", 9, former, text="b", resemblance=alike)) == 0.25
-    # What comes ten times has the shingles of what comes once, so the lengths say how much has changed.
-    whole = Interval(value=1.0, low=0.9, high=1.0)
-    assert await share(verdict("version", 9, former, text="b", characters=10_000, resemblance=whole)) == 0.9
-    assert await share(verdict("version", 9, former, text="b")) == 1.0
+    assert await wait(("Costs 5", "Costs 6")) < 6 * 3_600 < await wait(("Costs 5", "Costs 5"))
 
 
-async def test_a_page_that_has_become_a_copy_says_how_much_of_it_has_changed() -> None:
+async def test_a_price_that_changes_on_all_pages_at_once_is_a_change_on_each() -> None:
+    sale = ("Now 5 EUR",), ("Now 4 EUR",)
+    pages = await crawled((0, sale[0], ()), (6, sale[0], ()), (12, sale[0], ()), (24, sale[1], ()))
+    assert because(pages) == ["changed"] * 12
+
+
+async def test_a_notice_that_comes_once_on_all_pages_is_a_change_on_each() -> None:
+    recall = "Recall: do not use this product because it may catch fire"
+    pages = await crawled((0, (), ("Menu",)), (6, (), ("Menu", recall)))
+    assert because(pages) == ["changed"] * 12
+
+
+async def test_what_several_pages_show_in_place_of_something_else_again_and_again_is_frame() -> None:
+    teasers = [((), ("Menu", f"Teaser {word} of our site today")) for word in ("one", "two", "three")]
+    pages = await crawled((0, *teasers[0]), (6, *teasers[1]), (12, *teasers[2]))
+    assert because(pages)[4:] == ["unchanged"] * 8
+    # A change of the page itself is seen beside that of the frame.
+    sold = await pages.fetch(SHOP[8], 13, described(8), "Sold out", beside=teasers[1][1])
+    assert (sold.because, 0 < sold.change_share < 1) == ("changed", True)
+
+
+async def test_teasers_of_other_pages_count_for_two_days() -> None:
+    teasers = [((), ("Menu", f"Teaser {word} of our site today")) for word in ("one", "two", "three")]
+    pages = await crawled((0, *teasers[0]), (6, *teasers[1]), (12, *teasers[2]))
+    late = await pages.fetch(SHOP[3], 99, described(3), beside=("Menu", "Teaser four of our site today"))
+    assert late.because == "changed"
+    assert len(pages.store.hosts[COLLECTION, "shop.example"].shown) <= SHOWN_MAX
+
+
+async def test_a_counter_is_a_change_that_says_nothing_of_the_rate() -> None:
+    def counted(fetch: int) -> tuple[str, ...]:
+        return ("Menu", f"Read {fetch * 7} times")
+
+    pages = await crawled(*((6.0 * fetch, (), counted(fetch)) for fetch in range(6)), names=SHOP[:4])
+    noisy, still = pages.of(SHOP[0]), Pages()
+    assert noisy.because == "changed"
+    for fetch in range(6):
+        await still.fetch(PAGE, 6.0 * fetch, described(0))
+    assert 2 * noisy.interval_seconds > still.of(PAGE).interval_seconds / 2
+
+
+@pytest.mark.parametrize(
+    ("main", "beside"),
+    [
+        (("A title", "Text of the page"), ("Closed today",)),
+        (("A title", "Text of the page"), ()),
+        (("Another title", "Text of the page"), ("Open today",)),
+        (("Text of the page", "A title"), ("Open today",)),
+        (("A title", "Text of the page", "Text of the page"), ("Open today",)),
+        (("A title", "Text of the page", "@/i/2.jpg"), ("Open today",)),
+    ],
+    ids=["status", "gone", "title", "order", "row", "image"],
+)
+async def test_whatever_else_differs_is_a_change(main: tuple[str, ...], beside: tuple[str, ...]) -> None:
     pages = Pages()
-    before, now = (packed(*lines, "A line that stays") for lines in (["Half of it"], ["Other half of it"]))
-    await pages.take(verdict("unique"), parts=before)
-    skipped = await pages.take(verdict("exact_duplicate", 9, ref(OTHER, text="b"), text="b"), parts=now)
-    assert (skipped.action, skipped.change_share) == ("skip", 0.5)
+    await pages.fetch(PAGE, 0, "A title", "Text of the page", beside=("Open today",))
+    assert (await pages.fetch(PAGE, 6, "A title", "Text of the page", beside=("Open today",))).because == "unchanged"
+    assert (await pages.fetch(PAGE, 12, *main, beside=beside)).because == "changed"
+
+
+async def test_a_page_without_parts_is_compared_as_a_whole() -> None:
+    pages, shown = Pages(), parts("Text")
+    actions = []
+    for minutes, text, packed in ((0, "a", b""), (1, "a", b""), (2, "b", b""), (3, "b", shown), (4, "c", b"")):
+        actions.append((await pages.take(verdict("unique", minutes, text=text), parts=packed)).because)
+    assert actions == ["first", "unchanged", "changed", "unchanged", "changed"]
 
 
 async def test_a_redelivered_verdict_changes_nothing_and_says_everything_again() -> None:
-    verdicts = [verdict("unique"), verdict("unchanged", 1), changed(2, "b"), verdict("unchanged", 3, text="b")]
+    verdicts = [verdict("unique", minutes, text=str(minutes)) for minutes in range(4)]
     pages = Pages()
     whole = await pages.take(*verdicts)
     for start in range(4):
@@ -145,95 +146,39 @@ async def test_a_redelivered_verdict_changes_nothing_and_says_everything_again()
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 async def test_the_latest_fetch_decides_in_any_order(order: tuple[int, ...]) -> None:
-    last = verdict("exact_duplicate", 2, ref(OTHER, text="c"), text="c")
-    verdicts = [verdict("unique"), changed(1, "b"), last]
-    assert (await Pages().take(*(verdicts[place] for place in order))).action == "skip"
+    verdicts = [verdict("unique", minutes, text=str(minutes)) for minutes in range(3)]
+    found = await Pages().take(*(verdicts[place] for place in order))
+    assert found.canonical.version == verdicts[2].version
 
 
-def shown(number: int, fetch: int, price: int = 5) -> bytes:
-    """Return the parts of a page with a counter."""
-    texts = [f"Article {'abcdefgh'[number]} with a few words", f"Price {price}", f"Read {10 * number + fetch} times"]
-    return packed(*texts)
-
-
-def packed(*texts: str) -> bytes:
-    """Return the parts of a page with these texts in its main content."""
-    return pack_parts([(text, True) for text in texts], HashKey.public())
-
-
-def fetched(number: int, fetch: int, price: int = 5) -> DocumentVerdict:
-    page = f"{PAGE}/{number}"
-    of = ref(page, fetch - 1) if fetch else None
-    kind = "version" if of else "unique"
-    return verdict(kind, fetch, of, founder=ref(page), name=page, text=f"{number}{fetch}{price}")
-
-
-async def test_a_page_of_which_only_the_frame_has_changed_has_not_changed() -> None:
+async def test_a_removed_page_is_forgotten_under_all_names() -> None:
     pages = Pages()
-    for number in range(8):
-        for fetch in range(2):
-            await pages.take(fetched(number, fetch), parts=shown(number, fetch))
-    decisions = [pages.of(f"{PAGE}/{number}") for number in range(8)]
-    assert [each.action for each in decisions] == ["refresh"] * 3 + ["keep"] * 5  # four pages teach what the frame is
-    assert (decisions[7].unchanged, decisions[7].unchanged_since, decisions[7].change_share) == (1, TIME, 0.0)
-    dearer = await pages.take(fetched(7, 2, price=6), parts=shown(7, 2, price=6))
-    assert dearer.action == "refresh"
-    frames = dict(pages.store.frames)
-    for fetch in range(3):  # a verdict that is delivered again, or about an earlier fetch, changes and teaches nothing
-        assert await pages.take(fetched(7, fetch), parts=shown(7, fetch)) == dearer
-    assert pages.store.frames == frames
+    await pages.take(replace(verdict("unique"), url="https://a.example/old"))
+    removal = Retraction(
+        event_id="e" * 32, collection=COLLECTION, scheme="s", document_id=PAGE, removed_at=TIME + timedelta(hours=1)
+    )
+    pages.heard(await pages.decider.after_removal(removal))
+    assert pages.said == {PAGE: None, "https://a.example/old": None}
+    assert not pages.store.states
+    assert await pages.decider.after_removal(removal) == []
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "action"),
-    [
-        (["Article"], ["Article"], "keep"),  # what has changed is no sentence
-        (["Article", "A notice of the board"], ["Article", "Another notice of the board"], "refresh"),
-        ([], [], "refresh"),  # it is not known what has changed
-    ],
-)
-async def test_a_page_with_other_surroundings_is_unchanged_only_if_its_sentences_are(
-    before: list[str], now: list[str], action: str
-) -> None:
+async def test_a_removal_of_a_state_before_the_latest_fetch_changes_nothing() -> None:
     pages = Pages()
-    await pages.take(verdict("unique", labels={"surroundings": "1f"}), parts=packed(*before))
-    again = verdict("unchanged", 9, labels={"surroundings": "2e"})
-    assert (await pages.take(again, parts=packed(*now))).action == action
-
-
-async def test_a_page_without_parts_is_judged_by_its_whole_text() -> None:
-    pages, actions = Pages(), []
-    for fetch, parts in enumerate((shown(0, 0), b"", shown(0, 1))):
-        actions.append((await pages.take(fetched(0, fetch), parts=parts)).action)
-    assert actions == ["keep", "refresh", "refresh"]
-    assert not any(pages.store.frames.values())
-
-
-async def copied(kind: str, of: DocumentRef, parts: bytes, others: bytes | None, text: str = "") -> Decision:
-    """Return the decision about the first fetch of a page, where the parts of the other page may be known."""
-    pages = Pages()
-    if others is not None:
-        await pages.take(verdict("unique", name=of.id), parts=others)
-    return await pages.take(verdict(kind, 9, of, text=text, distance=distance(9)), parts=parts)
-
-
-async def test_pages_of_a_site_that_share_only_their_frame_are_no_copies() -> None:
-    """A frame may be ten times the article, so its pages look like near-duplicates of each other."""
-    frame = [f"Line {letter} of a frame that is on each page" for letter in "abcdefghij"]
-    own, others = (packed(f"Article {name}", *frame) for name in ("one", "two"))
-    other = ref("https://a.example/y")
-    for kind, text, known, action in (
-        ("near_duplicate", "b", others, "keep"),
-        ("near_duplicate", "b", None, "keep"),  # not known yet, so it may be another article
-        ("near_duplicate", "b", own, "skip"),
-        ("exact_duplicate", "", others, "skip"),
-    ):
-        assert (await copied(kind, other, own, known, text)).action == action
+    await pages.take(verdict("unique", 120))
+    removal = Retraction(event_id="e" * 32, collection=COLLECTION, scheme="s", document_id=PAGE, removed_at=TIME)
+    pages.heard(await pages.decider.after_removal(removal))
+    assert pages.said == {PAGE: pages.of(PAGE)}
 
 
 async def test_a_page_of_the_year_9999_is_decided_until_the_end_of_time() -> None:
     pages = Pages()
-    for at in (LATEST - timedelta(seconds=1), LATEST):
-        await pages.take(verdict("unique"))
-        found = await pages.take(replace(verdict("unchanged", 1), observed_at=at))
-        assert found.until == LATEST
+    for at in (LATEST - timedelta(hours=1), LATEST):
+        found = await pages.take(replace(verdict("unique"), observed_at=at))
+        assert found.until == LATEST or found.until == at
+
+
+async def test_a_text_without_a_lineage_has_no_decision() -> None:
+    pages = Pages()
+    pages.heard(await pages.decider.after_verdict(replace(verdict("unique"), lineage=None), PageFacts()))
+    assert pages.said == {}

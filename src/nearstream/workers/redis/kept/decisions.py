@@ -1,27 +1,23 @@
-"""The state of each page, what rests on it, and what is known of each host, in Redis."""
+"""The state of each page, and what is known of each host and folder, in Redis."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeVar
 
 import msgspec
 
-from nearstream.streams.deciding.states import FOLLOWERS_MAX, HostErrors, PageState
-from nearstream.streams.estimates.frames import Frame
+from nearstream.streams.deciding.states import HostState, PageState
 from nearstream.streams.ingest.lineage import host_of
-from nearstream.workers.redis.server.client import Caller, ask, ask_fields, pipelined
+from nearstream.workers.redis.server.client import Caller, ask, pipelined
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _ALIAS = b"@"  # begins the name of a page, stored under another one
-# Before a host, or before a name. No lineage has a control character.
-_FRAME, _ERRORS, _FOLLOWERS, _DUE = "frame\n", "errors\n", "followers\n", "due\n"
+# Before a host or a folder. No lineage has a control character.
+_HOST, _FOLDER, _DUE = "host\n", "folder\n", "due\n"
 DUE_MAX = 100_000  # pages of a host that are listed with the times at which they are due
 _ERROR = 1 << 40  # seconds by which error pages are listed earlier than all others
 _STATES_AT_ONCE = 250  # which Redis reads without keeping others waiting
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -59,13 +55,12 @@ class DecisionStore:
 
     async def write(self, state: PageState) -> None:
         """Store the state of a page, in place of the one before."""
-        decision = state.decision
-        key = self._key(decision.collection, decision.lineage)
+        key = self._key(state.collection, state.name)
         storing = ("SET", key, msgspec.msgpack.encode(state), "EX", KEPT_SECONDS)
         await pipelined(self.client, [storing, *self._listing(state)])
 
     async def write_alias(self, collection: str, alias: str, name: str) -> None:
-        """Give a page another name."""
+        """Give a page another name, in place of the state that had it."""
         await self._set(collection, alias, _ALIAS + name.encode("utf-8", "surrogatepass"))
 
     async def forget(self, collection: str, name: str) -> None:
@@ -74,61 +69,33 @@ class DecisionStore:
         if host_of(name):
             await ask(self.client, "ZREM", self._key(collection, _DUE + host_of(name)), _digest(collection, name))
 
-    async def read_frame(self, collection: str, host: str) -> Frame:
-        """Return what is known of the frame of a host."""
-        return await self._get(collection, _FRAME + host, Frame, {})
+    async def read_places(self, collection: str, host: str, folder: str) -> tuple[HostState, bytes]:
+        """Return what is known of a host, and of a folder."""
+        keys = [self._key(collection, name) for name in (_HOST + host, _FOLDER + folder)]
+        known, sample = await pipelined(self.client, [("GET", key) for key in keys])
+        return HostState() if known is None else msgspec.msgpack.decode(known, type=HostState), sample or b""
 
-    async def write_frame(self, collection: str, host: str, frame: Frame) -> None:
-        """Store what is known of the frame of a host.
+    async def write_places(self, collection: str, host: str, state: HostState, folder: str, sample: bytes) -> None:
+        """Store what is known of a host and a folder.
 
         Of two workers that store it at one moment one is lost. Later fetches make up for it.
         """
-        await self._set(collection, _FRAME + host, msgspec.msgpack.encode(frame))
-
-    async def read_errors(self, collection: str, host: str) -> HostErrors:
-        """Return what is known of the error pages of a host."""
-        return await self._get(collection, _ERRORS + host, HostErrors, HostErrors())
-
-    async def write_errors(self, collection: str, host: str, errors: HostErrors) -> None:
-        """Store what is known of the error pages of a host, as a frame."""
-        await self._set(collection, _ERRORS + host, msgspec.msgpack.encode(errors))
-
-    async def follow(self, collection: str, canonical: str, follower: str) -> bool:
-        """List a page that rests on another one. Return whether there was room for it.
-
-        Workers that list pages at one moment may each take the last room, so the list may be a little longer.
-        """
-        key, name = self._key(collection, _FOLLOWERS + canonical), follower.encode("utf-8", "surrogatepass")
-        is_known = await ask(self.client, "HEXISTS", key, name)
-        if not is_known and await ask(self.client, "HLEN", key) >= FOLLOWERS_MAX:
-            return False
-        await ask(self.client, "HSET", key, name, b"")
-        await ask(self.client, "PEXPIRE", key, 1000 * KEPT_SECONDS)
-        return True
-
-    async def followers(self, collection: str, canonical: str) -> list[str]:
-        """Return the pages that rest on a page, or have rested on it."""
-        names = await ask_fields(self.client, self._key(collection, _FOLLOWERS + canonical))
-        return sorted(name.decode("utf-8", "surrogatepass") for name in names)
-
-    async def leave(self, collection: str, canonical: str, follower: str) -> None:
-        """Take a page from the list of those that rest on another one."""
-        name = follower.encode("utf-8", "surrogatepass")
-        await ask(self.client, "HDEL", self._key(collection, _FOLLOWERS + canonical), name)
+        values = {_HOST + host: msgspec.msgpack.encode(state), _FOLDER + folder: sample}
+        commands = [("SET", self._key(collection, name), value, "EX", KEPT_SECONDS) for name, value in values.items()]
+        await pipelined(self.client, commands)
 
     def _listing(self, state: PageState) -> list[tuple[str, bytes, *tuple[bytes | int, ...]]]:
         """Return the commands that list when a page is due, if its lineage is a URL.
 
         Of too many pages of a host, those due last are left out.
         """
-        decision = state.decision
-        host = host_of(decision.lineage)
+        host = host_of(state.name)
         if not host:
             return []
-        key, due_at = self._key(decision.collection, _DUE + host), int(decision.until.timestamp())
+        key, due_at = self._key(state.collection, _DUE + host), state.own.at_ms // 1000 + state.wait_seconds
         score = due_at - _ERROR if state.is_error_page else due_at
         return [
-            ("ZADD", key, score, _digest(decision.collection, decision.lineage)),
+            ("ZADD", key, score, _digest(state.collection, state.name)),
             ("PEXPIRE", key, 1000 * KEPT_SECONDS),
             ("ZREMRANGEBYRANK", key, DUE_MAX, -1),
         ]
@@ -143,10 +110,6 @@ class DecisionStore:
             states += [_state(named.get(value, value) if value else None) for value in values]
         return states
 
-    async def _get(self, collection: str, name: str, kind: type[_Value], missing: _Value) -> _Value:
-        value = await ask(self.client, "GET", self._key(collection, name))
-        return missing if value is None else msgspec.msgpack.decode(value, type=kind)
-
     async def _set(self, collection: str, name: str, value: bytes) -> None:
         await ask(self.client, "SET", self._key(collection, name), value, "EX", KEPT_SECONDS)
 
@@ -155,7 +118,7 @@ class DecisionStore:
 
     def _place(self, digest: str) -> bytes:
         # In a cluster each key has a slot of its own. The user of the index may write keys that begin like this.
-        return f"{{{self.namespace}:decision:{digest}}}".encode()
+        return f"{{{self.namespace}:page:{digest}}}".encode()
 
 
 def _digest(collection: str, name: str) -> bytes:

@@ -1,0 +1,114 @@
+"""What differs between two fetches of a page, part by part."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from nearstream.streams.estimates.frames import Part
+
+_WORDS_MAX, _IS_MAIN, _HAS_FORM = 63, 64, 128
+_MARK_PARTS = 16
+_MOST = 0.5
+LONG = 5  # words of a part of the main content that may be frame
+Parts = Sequence[Part]
+
+
+class Change(NamedTuple):
+    """The parts of a page that only one of two fetches has."""
+
+    came: list[Part]
+    went: list[Part]  # but links
+
+
+def packed_parts(parts: Parts) -> bytes:
+    """Return parts in 5 bytes each, 9 if they have a number."""
+    flags = bytes(
+        min(part.words, _WORDS_MAX) | part.is_main * _IS_MAIN | (part.form != part.exact) * _HAS_FORM for part in parts
+    )
+    forms = array("I", (part.form for part in parts if part.form != part.exact))
+    return (
+        len(flags).to_bytes(2, "little")
+        + flags
+        + array("I", (part.exact for part in parts)).tobytes()
+        + forms.tobytes()
+    )
+
+
+def unpacked_parts(packed: bytes) -> list[Part]:
+    """Return the parts of a state."""
+    count = int.from_bytes(packed[:2], "little")
+    flags, hashes = packed[2 : 2 + count], array("I", packed[2 + count :])
+    forms = iter(hashes[count:])
+    return [
+        Part(exact, next(forms) if flag & _HAS_FORM else exact, flag & _WORDS_MAX, bool(flag & _IS_MAIN))
+        for flag, exact in zip(flags, hashes, strict=False)
+    ]
+
+
+def compare(older: Parts, newer: Parts) -> Change:
+    """Return what came and what went. Of main content in another order, the first part that moved came."""
+    before, now = (Counter(part.exact for part in page) for page in (older, newer))
+    came, went = now - before, before - now
+    change = Change(
+        list({part.exact: part for part in newer if part.exact in came}.values()),
+        list({part.exact: part for part in older if part.exact in went and part.words}.values()),
+    )
+    if not came and not went:
+        pairs = zip(_main(older), _main(newer), strict=False)
+        return Change([one for other, one in pairs if one.exact != other.exact][:1], [])
+    return change
+
+
+def _main(parts: Parts) -> list[Part]:
+    """Return the parts of the main content, all if none is."""
+    return [part for part in parts if part.is_main] or list(parts)
+
+
+def words(parts: Iterable[Part]) -> int:
+    """Return how many words parts have."""
+    return sum(part.words for part in parts)
+
+
+def share(change: Change, older: Parts, newer: Parts) -> float:
+    """Return the share of words in parts that came or went."""
+    return round(min(max(map(words, change)) / max(words(older), words(newer), 1), 1.0), 4)
+
+
+def content_of(parts: Parts) -> int:
+    """Return a hash of the main content."""
+    return crc32(array("I", sorted({part.exact for part in _main(parts)})).tobytes())
+
+
+def main_words(parts: Parts) -> int:
+    """Return how many words the main content has."""
+    return words(_main(parts))
+
+
+def has_turned(older: Parts, newer: Parts) -> bool:
+    """Return whether most words of the main content were replaced.
+
+    A number in place of another one replaces nothing.
+    """
+    return bool(older and newer) and all(
+        2 * words(part for part in _main(one) if part.form not in known) > words(_main(one))
+        for one, known in ((older, _forms(newer)), (newer, _forms(older)))
+    )
+
+
+def mark_of(older: Parts, newer: Parts) -> bytes:
+    """Return the forms of the largest parts that a page has turned to."""
+    known = _forms(older)
+    largest = sorted((part for part in _main(newer) if part.form not in known), key=lambda part: -part.words)
+    return array("I", {part.form: None for part in largest[:_MARK_PARTS]}).tobytes()
+
+
+def shows(parts: Parts, mark: bytes) -> bool:
+    """Return whether most words of the main content are those of an error text."""
+    forms, main = set(array("I", mark)), _main(parts)
+    return words(part for part in main if part.form in forms) > _MOST * words(main)
+
+
+def _forms(parts: Parts) -> set[int]:
+    return {part.form for part in parts}

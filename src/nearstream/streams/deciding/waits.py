@@ -1,0 +1,94 @@
+"""How long a page may wait, by its own fetches and those of its folder.
+
+A page is taken to change at a constant rate, one of 20. Each of its latest fetches says how likely each rate is. What
+pages of its folder, and of its host, have shown says how common each rate is there.
+"""
+
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RATES = 1 / (0.75 * 1.5 ** np.arange(22))  # changes an hour, from one in 45 minutes to one in 5 months
+_AGES = np.geomspace(0.25, 168, 96)  # hours
+_FRESH = np.exp(-np.outer(_AGES, _RATES))  # by age and rate the share of pages that have not changed yet
+# By age and rate, for how many hours a page has been stale on average.
+_STALE = (1 - _FRESH) / _RATES - _AGES[:, None] * _FRESH
+_FLAT = np.full(len(_RATES), 1 / len(_RATES))
+OBSERVATIONS = 12  # the latest of a page that count
+_MINUTES_MAX = (1 << 15) - 1
+_SAMPLED = np.dtype([("page", "<u4"), ("odds", "u1", len(_RATES))])
+_SAMPLED_MAX = 64  # pages of a folder or host, those with the lowest numbers
+_STEPS = 8  # in a factor of e between two odds, as they are stored
+_ROUNDS = 8
+_HOURS = 8  # for which a page is stale before it is fetched at a freshness of .5
+_CHANGED = 0.35  # likelihood from which on a page is fetched in any case
+_FOLDER_MIN = 8  # pages, below which the host counts in place of the folder
+
+Floats = NDArray[np.float64]
+
+
+def observed(before: bytes, minutes: float, *, has_changed: bool) -> bytes:
+    """Add an observation to those of a page, 2 bytes each.
+
+    An observation has the minutes since the fetch before, and whether the page has changed.
+    """
+    minutes = min(max(round(minutes), 1), _MINUTES_MAX)
+    return (before + (minutes << 1 | has_changed).to_bytes(2, "little"))[-2 * OBSERVATIONS :]
+
+
+def without_change(before: bytes, place: int) -> bytes:
+    """Return observations of which one is no change after all, the last one at place 1."""
+    packed = bytearray(before)
+    packed[-2 * place] &= 0xFE
+    return bytes(packed)
+
+
+def likelihood(observations: bytes) -> Floats:
+    """Return by rate the logarithm of the likelihood, 0 for the most likely."""
+    packed = np.frombuffer(observations, "<u2")
+    expected = np.outer(np.maximum(packed >> 1, 1) / 60, _RATES)
+    found = np.where((packed & 1)[:, None], np.log(-np.expm1(-expected)), -expected).sum(0)
+    return np.asarray(found - found.max())
+
+
+def sampled(sample: bytes, page: int, observations: bytes) -> bytes:
+    """Return a sample of pages after an observation of one of them."""
+    pages = np.frombuffer(sample, _SAMPLED)
+    others = pages[pages["page"] != page]
+    if len(others) >= _SAMPLED_MAX and page > others["page"][_SAMPLED_MAX - 1]:
+        return sample
+    odds = np.clip(np.rint(-_STEPS * likelihood(observations)), 0, 255)
+    whole = np.append(others, np.array([(page, odds)], _SAMPLED))
+    return np.sort(whole, order="page")[:_SAMPLED_MAX].tobytes()
+
+
+def prior(folder: bytes, host: bytes) -> Floats:
+    """Return how common each rate is in a folder, or in its host.
+
+    The host counts if few pages of the folder are known. These are eight rounds of expectation maximization, in which
+    a page of each rate is added.
+    """
+    small = len(folder) < _FOLDER_MIN * _SAMPLED.itemsize
+    odds: Floats = np.exp(np.frombuffer(host if small else folder, _SAMPLED)["odds"] / -_STEPS)
+    common = _FLAT
+    for _ in range(_ROUNDS if len(odds) else 0):
+        common = _FLAT + common * (odds.T @ (1 / (odds @ common)))
+        common = common / common.sum()
+    return common
+
+
+def wait_seconds(observations: bytes, common: Floats, freshness: float) -> int:
+    """Return after how many seconds a page is to be fetched, at most a week.
+
+    That is when it has probably been stale for some hours, 2.7 at a freshness of .75, or has almost certainly changed.
+    """
+    odds = np.exp(likelihood(observations)) * common
+    odds /= odds.sum()
+    stale = (_STALE @ odds) / (_HOURS * (1 / freshness - 1))
+    return int(3600 * np.interp(1, np.maximum(stale, (1 - _FRESH @ odds) / _CHANGED), _AGES))
+
+
+def jittered(seconds: int, page: int, at_ms: int) -> int:
+    """Return a wait that is .7 to 1.4 times as long, by page and time."""
+    return int(seconds * 2 ** (crc32(page.to_bytes(4, "little") + at_ms.to_bytes(8, "little")) / 2**32 - 0.5))
