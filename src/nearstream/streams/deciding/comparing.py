@@ -1,14 +1,19 @@
 """What differs between two fetches of a page, part by part."""
 
+import struct
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from nearstream.streams.estimates.frames import Part
+import numpy as np
+from numpy.typing import NDArray
+
+from nearstream.streams.estimates.frames import PARTS_MAX, Part
 
 _WORDS_MAX, _IS_MAIN, _HAS_FORM = 63, 64, 128
+_SENT = np.dtype([("exact", "<u4"), ("form", "<u4"), ("last", "u1")])  # `_PACKED` of frames.py
 _MARK_PARTS = 16
 _MOST = 0.5
 LONG = 5  # words of a part of the main content that may be frame
@@ -22,29 +27,53 @@ class Change(NamedTuple):
     went: list[Part]  # but links
 
 
-def packed_parts(parts: Parts) -> bytes:
-    """Return parts in 5 bytes each, 9 if they have a number."""
-    flags = bytes(
-        min(part.words, _WORDS_MAX) | part.is_main * _IS_MAIN | (part.form != part.exact) * _HAS_FORM for part in parts
-    )
-    forms = array("I", (part.form for part in parts if part.form != part.exact))
-    return (
-        len(flags).to_bytes(2, "little")
-        + flags
-        + array("I", (part.exact for part in parts)).tobytes()
-        + forms.tobytes()
-    )
+def shortened(sent: bytes) -> bytes:
+    """Return the parts of a page, as they are kept.
+
+    The main content, in its order, and sentences with numbers take 5 or 9 bytes a part. Of the rest the last 2 bytes of
+    each hash are kept once, those of addresses last.
+    """
+    parts = np.frombuffer(sent if len(sent) <= PARTS_MAX * _SENT.itemsize else b"", _SENT)
+    words, is_main = parts["last"] & 127, parts["last"] > 127
+    has_number = parts["exact"] != parts["form"]
+    is_whole = is_main | (has_number & (words > 0))
+    flags = np.minimum(words, _WORDS_MAX) | is_main * np.uint8(_IS_MAIN) | has_number * np.uint8(_HAS_FORM)
+    texts, addresses = (_ends(parts["exact"][~is_whole & of]) for of in (words > 0, words == 0))
+    whole = parts[is_whole]
+    forms = whole["form"][has_number[is_whole]]
+    counts = struct.pack("<HH", len(whole), len(texts))
+    kept = (flags[is_whole].astype(np.uint8), whole["exact"], forms, texts, addresses)
+    return counts + b"".join(each.tobytes() for each in kept) if len(parts) else b""
 
 
-def unpacked_parts(packed: bytes) -> list[Part]:
-    """Return the parts of a state."""
-    count = int.from_bytes(packed[:2], "little")
-    flags, hashes = packed[2 : 2 + count], array("I", packed[2 + count :])
-    forms = iter(hashes[count:])
-    return [
+def _ends(hashes: NDArray[np.uint32]) -> NDArray[np.uint16]:
+    return np.unique(hashes.astype("<u2"))
+
+
+def lengthened(kept: bytes) -> list[Part]:
+    """Return the parts that are kept of a page.
+
+    A part of which only 2 bytes of a hash are kept has three words, an address none.
+    """
+    if not kept:
+        return []
+    whole, texts = struct.unpack_from("<HH", kept)
+    flags = kept[4 : 4 + whole]
+    end = 4 + 5 * whole + 4 * sum(flag >= _HAS_FORM for flag in flags)
+    hashes = array("I", kept[4 + whole : end])
+    forms, ends = iter(hashes[whole:]), array("H", kept[end:])
+    parts = [
         Part(exact, next(forms) if flag & _HAS_FORM else exact, flag & _WORDS_MAX, bool(flag & _IS_MAIN))
         for flag, exact in zip(flags, hashes, strict=False)
     ]
+    return parts + [Part(each, each, 3 * (place < texts), False) for place, each in enumerate(ends)]
+
+
+def few(parts: Parts) -> bytes:
+    """Return some parts, as those of a page are kept, but each whole."""
+    flags = bytes(min(part.words, _WORDS_MAX) | part.is_main * _IS_MAIN | _HAS_FORM for part in parts)
+    hashes = array("I", [*(part.exact for part in parts), *(part.form for part in parts)])
+    return struct.pack("<HH", len(parts), 0) + flags + hashes.tobytes() if parts else b""
 
 
 def compare(older: Parts, newer: Parts) -> Change:

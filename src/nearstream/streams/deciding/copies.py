@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as with_fields
 
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.deciding.comparing import Parts, main_words, unpacked_parts
+from nearstream.streams.deciding.comparing import Parts, lengthened, main_words
 from nearstream.streams.deciding.host import frame_of
 from nearstream.streams.deciding.naming import rank
 from nearstream.streams.deciding.states import HostState, Kept, PageState, Shown, kept
@@ -49,7 +49,7 @@ def better_of(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str
     if 0 < main_words(page.parts) < _WORDS_MIN:
         return None
     for other in _of_site(page, verdict, site_of):
-        if _is_better(other, page.state) and _is_within(page, page.parts, unpacked_parts(other.parts), other):
+        if _is_better(other, page.state) and _is_within(page, page.parts, lengthened(other.parts), other):
             return other.own
     equal = [each for each in named(verdict) if _is_older_copy(page, each, site_of)]
     return min(equal, key=lambda each: each.at_ms, default=None)
@@ -62,7 +62,7 @@ def worse_of(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str]
     for other in _of_site(page, verdict, site_of):
         if host_of(other.name) != host_of(page.state.name) or _is_better(other, page.state):
             continue
-        if _is_within(page, unpacked_parts(other.parts), page.parts, other):
+        if _is_within(page, lengthened(other.parts), page.parts, other):
             return with_fields(other, because="copy", canonical=page.state.own, event_id=page.state.event_id)
     return None
 
@@ -82,7 +82,11 @@ def _of_site(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str]
 
 
 def _is_living(state: PageState) -> bool:
-    return not state.is_error_page and not state.is_wall
+    """Return whether a page shows its own content.
+
+    What it has just turned to may be an error text.
+    """
+    return not state.is_error_page and not state.is_wall and state.before is None
 
 
 def _rests_on(state: PageState, name: str) -> bool:

@@ -16,7 +16,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding import comparing, waits
 from nearstream.streams.deciding.comparing import Change
 from nearstream.streams.deciding.copies import Page, better_of, worse_of
-from nearstream.streams.deciding.errors import error_page, find_error
+from nearstream.streams.deciding.errors import Found, error_page, find_error
 from nearstream.streams.deciding.host import (
     Frame,
     changed_frame,
@@ -29,7 +29,7 @@ from nearstream.streams.deciding.host import (
 )
 from nearstream.streams.deciding.naming import is_proper
 from nearstream.streams.deciding.states import ErrorText, HostState, Kept, PageState, Shown, Turn, kept
-from nearstream.streams.estimates.frames import Part, unpack_parts
+from nearstream.streams.estimates.frames import Part
 
 WALL_PAGES = 3  # of a host with one content, which may be a wall
 _LASTS = 2  # times as long as a content has lasted it may last on
@@ -85,17 +85,37 @@ class Fetch:
     @cached_property
     def older(self) -> list[Part]:
         """The parts of the content before."""
-        return comparing.unpacked_parts(self.former.parts) if self.former else []
+        return comparing.lengthened(self.former.parts) if self.former else []
+
+    @cached_property
+    def parts(self) -> bytes:
+        """The parts of the page now, as they are kept."""
+        return comparing.shortened(self.page.parts)
 
     @cached_property
     def newer(self) -> list[Part]:
         """The parts of the page now."""
-        return unpack_parts(self.page.parts)
+        return comparing.lengthened(self.parts)
 
     @cached_property
     def change(self) -> Change:
         """The parts that came or went, none if they are not known."""
-        return comparing.compare(self.older, self.newer) if self.older and self.newer else Change([], [])
+        is_known = self.former is not None and self.former.parts != self.parts and self.older and self.newer
+        return comparing.compare(self.older, self.newer) if is_known else Change([], [])
+
+    @cached_property
+    def has_turned(self) -> bool:
+        """Whether most of the main content was replaced."""
+        return any(self.change) and comparing.has_turned(self.older, self.newer)
+
+    @cached_property
+    def error(self) -> Found:
+        """What the fetch says of the error texts of its host."""
+        if not self.newer or (self.older and not self.has_turned):
+            return Found(self.known.host)
+        forms = comparing.mark_of(self.older, self.newer) if self.has_turned else b""
+        turn = Turn(self.verdict.lineage or "", self.at_ms, forms)
+        return find_error(self.known.host, self.newer, turn, self.verdict.family.id)
 
     @cached_property
     def shown(self) -> Shown:
@@ -139,22 +159,22 @@ class Fetch:
         """Whether pages of the host that are no forms of each other have this content."""
         return self.shown.is_proper and bool(self.newer) and pages_alike(self.known.host, self.shown) >= WALL_PAGES - 1
 
-    def observed(self, *, is_copy: bool) -> tuple[bytes, tuple[bytes, ...]]:
+    def observed(self) -> tuple[bytes, tuple[bytes, ...]]:
         """Return the latest observations of the page, and the parts of the last changes.
 
-        A copy shows no news. A change before is no news either if its parts are known as frame or noise now.
+        A former change no longer counts if its parts are known as frame or noise now.
         """
         former = self.former
-        if former is None or not former.seen_ms or (former.is_wall and comparing.has_turned(self.older, self.newer)):
+        if former is None or not former.seen_ms or (former.is_wall and self.has_turned):
             return b"", ()  # a wall says nothing of the page behind it
         before, changed = former.observed, list(former.changed)
         for place, packed in enumerate(changed):
-            if packed and self._is_forgiven(comparing.unpacked_parts(packed), is_copy=is_copy):
+            if packed and self._is_forgiven(comparing.lengthened(packed)):
                 changed[place] = b""
                 before = waits.without_change(before, len(changed) - place)
-        counts = self.counts and not is_copy
+        counts = self.counts
         minutes = (self.at_ms - former.seen_ms) / 60_000
-        changed.append(comparing.packed_parts(self._changed) if counts else b"")
+        changed.append(comparing.few(self._changed) if counts else b"")
         return waits.observed(before, minutes, has_changed=counts), tuple(changed[-_FORGIVEN_MAX:])
 
     @property
@@ -163,10 +183,10 @@ class Fetch:
         parts = self.rest.came or self.rest.went
         return parts if len(parts) <= _CHANGED_MAX else []
 
-    def _is_forgiven(self, parts: list[Part], *, is_copy: bool) -> bool:
+    def _is_forgiven(self, parts: list[Part]) -> bool:
         host = self.known.host
         frame = frame_of(host, self.shown, parts)
-        return is_copy or (bool(parts) and all(part.exact in frame or is_noise(host, part) for part in parts))
+        return bool(parts) and all(part.exact in frame or is_noise(host, part) for part in parts)
 
 
 def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -> Outcome:
@@ -178,15 +198,14 @@ def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -
     former, known = fetch.former, fetch.known
     if former is not None and fetch.at_ms <= former.own.at_ms:
         return Outcome(former, known)
-    turn = Turn(fetch.verdict.lineage or "", fetch.at_ms, b"")
-    host, text, turned = find_error(known.host, fetch.older, fetch.newer, turn, fetch.verdict.family.id)
+    host, text, turned = fetch.error
     if text is not None:
         state = error_page(former, _fetched(fetch), text)
         return Outcome(state, Known(host, known.folder), None, text if turned else None, turned)
     page = Page(_fetched(fetch), fetch.newer, fetch.shown, known.host, known.others)
     better = better_of(page, fetch.verdict, site_of) if not fetch.is_wall else None
     worse = worse_of(page, fetch.verdict, site_of) if not better and not fetch.is_wall else None
-    observed, changed = fetch.observed(is_copy=better is not None)
+    observed, changed = fetch.observed()
     known = _learned(fetch, host, observed)
     state = with_fields(
         page.state,
@@ -209,8 +228,9 @@ def _learned(fetch: Fetch, host: HostState, observed: bytes) -> Known:
         host = with_noise(host, fetch.older, fetch.change)
     folder = fetch.known.folder
     if observed:
-        host = with_fields(host, sample=waits.sampled(host.sample, fetch.number, observed))
-        folder = waits.sampled(folder, fetch.number, observed)
+        likely = waits.likelihood(observed)
+        host = with_fields(host, sample=waits.sampled(host.sample, fetch.number, likely))
+        folder = waits.sampled(folder, fetch.number, likely)
     return Known(host, folder, fetch.known.others)
 
 
@@ -224,7 +244,9 @@ def _wait(fetch: Fetch, known: Known, observed: bytes, freshness: float) -> int:
     if not observed and not known.host.sample and len(known.host.shown) <= _EXPLORED:
         return 0
     common = waits.prior(known.folder, known.host.sample)
-    seconds = waits.jittered(waits.wait_seconds(observed, common, freshness), fetch.number, fetch.at_ms)
+    seconds = waits.jittered(
+        waits.wait_seconds(waits.likelihood(observed), common, freshness), fetch.number, fetch.at_ms
+    )
     if observed and former is not None:
         since_ms = former.since_ms if fetch.is_unchanged else former.seen_ms
         seconds = min(seconds, _LASTS * (fetch.at_ms - since_ms) // 1000)
@@ -237,7 +259,6 @@ def _fetched(fetch: Fetch) -> PageState:
     content = former if former is not None and former.seen_ms else None
     is_unchanged = fetch.is_unchanged
     because: Because = "first" if content is None else "unchanged" if is_unchanged else "changed"
-    is_turned = content is not None and comparing.has_turned(fetch.older, fetch.newer)
     payload, payload_ms = _payload(fetch)
     return PageState(
         collection=verdict.collection,
@@ -250,10 +271,10 @@ def _fetched(fetch: Fetch) -> PageState:
         change_share=_share(fetch) if content else 0.0,
         canonical=former.canonical if former else None,
         seen_ms=fetch.at_ms,
-        parts=comparing.packed_parts(fetch.newer) if fetch.newer else b"",
+        parts=fetch.parts,
         declared=page.declared,
         aliases=former.aliases if former else (),
-        before=with_fields(content, before=None) if content and is_turned else None,
+        before=with_fields(content, before=None) if content and fetch.has_turned else None,
         is_wall=fetch.is_wall,
         payload=payload,
         payload_ms=payload_ms,

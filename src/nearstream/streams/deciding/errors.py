@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace as with_fields
 
-from nearstream.streams.deciding.comparing import Parts, has_turned, mark_of, shows
+from nearstream.streams.deciding.comparing import Parts, shows
 from nearstream.streams.deciding.states import ErrorText, HostState, PageState, Turn
 
 ERROR_PAGES = 3  # of a host that turn to one text
@@ -24,20 +24,17 @@ class Found(NamedTuple):
     pages: tuple[str, ...] = ()  # lineages that have turned to it before it was known
 
 
-def find_error(host: HostState, older: Parts, newer: Parts, turn: Turn, family: str) -> Found:
+def find_error(host: HostState, newer: Parts, turn: Turn, family: str) -> Found:
     """Find out whether a page shows a text to which pages of its host have turned.
 
-    A page that has always had the text shows no error, but one that is fetched for the first time may.
+    A page that has always had the text shows no error, but one that is fetched for the first time may, of which nothing
+    is known to have turned.
     """
-    is_turned = has_turned(older, newer)
-    if not newer or (older and not is_turned):
-        return Found(host)
     known = next((text for text in host.texts if shows(newer, text.forms)), None)
     if known is not None and turn.at_ms - known.at_ms <= _TEXT_MS:
         return Found(_with_text(host, with_fields(known, at_ms=turn.at_ms)), known)
-    if not is_turned:
+    if not turn.forms:
         return Found(host)
-    turn = with_fields(turn, forms=mark_of(older, newer))
     turns = [each for each in host.turns if each.lineage != turn.lineage and turn.at_ms - each.at_ms <= _TURN_MS]
     alike = [each for each in turns if shows(newer, each.forms)]
     host = with_fields(host, turns=(*turns, turn)[-_TURNS_MAX:])

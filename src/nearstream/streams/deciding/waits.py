@@ -52,13 +52,13 @@ def likelihood(observations: bytes) -> Floats:
     return np.asarray(found - found.max())
 
 
-def sampled(sample: bytes, page: int, observations: bytes) -> bytes:
-    """Return a sample of pages after an observation of one of them."""
+def sampled(sample: bytes, page: int, likely: Floats) -> bytes:
+    """Return a sample of pages with the likelihood of one of them."""
     pages = np.frombuffer(sample, _SAMPLED)
     others = pages[pages["page"] != page]
     if len(others) >= _SAMPLED_MAX and page > others["page"][_SAMPLED_MAX - 1]:
         return sample
-    odds = np.clip(np.rint(-_STEPS * likelihood(observations)), 0, 255)
+    odds = np.clip(np.rint(-_STEPS * likely), 0, 255)
     whole = np.append(others, np.array([(page, odds)], _SAMPLED))
     return np.sort(whole, order="page")[:_SAMPLED_MAX].tobytes()
 
@@ -78,12 +78,12 @@ def prior(folder: bytes, host: bytes) -> Floats:
     return common
 
 
-def wait_seconds(observations: bytes, common: Floats, freshness: float) -> int:
+def wait_seconds(likely: Floats, common: Floats, freshness: float) -> int:
     """Return after how many seconds a page is to be fetched, at most a week.
 
     That is when it has probably been stale for some hours, 2.7 at a freshness of .75, or has almost certainly changed.
     """
-    odds = np.exp(likelihood(observations)) * common
+    odds = np.exp(likely) * common
     odds /= odds.sum()
     stale = (_STALE @ odds) / (_HOURS * (1 / freshness - 1))
     return int(3600 * np.interp(1, np.maximum(stale, (1 - _FRESH @ odds) / _CHANGED), _AGES))

@@ -75,15 +75,6 @@ async def test_a_copy_waits_by_its_own_rate_and_nothing_falls_when_its_canonical
     assert (kept_now.because, kept_now.unchanged) == ("unchanged", 1)
 
 
-async def test_what_a_page_shows_after_its_canonical_page_is_no_change_of_its_own() -> None:
-    pages = await site()
-    for hours in range(0, 60, 6):
-        text = f"Edition {hours} of an article with more than eight words", "Second paragraph"
-        await pages.fetch(ARTICLE, hours, *text, beside=MENU)
-        copy = await pages.fetch(PRINT, hours + 0.1, *text, of=ref(ARTICLE))
-    assert pages.of(ARTICLE).interval_seconds < 6 * 3_600 < copy.interval_seconds
-
-
 async def test_pages_never_rest_on_each_other() -> None:
     pages = await site()
     await pages.fetch(ARTICLE, 1, *TEXT, beside=MENU)
