@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 _RATES = 1 / (0.75 * 1.5 ** np.arange(22))  # changes an hour, from one in 45 minutes to one in 5 months
 _AGES = np.geomspace(0.25, 168, 96)  # hours
 _FRESH = np.exp(-np.outer(_AGES, _RATES))  # by age and rate the share of pages that have not changed yet
-# By age and rate, for how many hours a page has been stale on average.
-_STALE = (1 - _FRESH) / _RATES - _AGES[:, None] * _FRESH
 _FLAT = np.full(len(_RATES), 1 / len(_RATES))
 OBSERVATIONS = 12  # the latest of a page that count
 _MINUTES_MAX = (1 << 15) - 1
@@ -21,8 +19,8 @@ _SAMPLED = np.dtype([("page", "<u4"), ("odds", "u1", len(_RATES))])
 _SAMPLED_MAX = 64  # pages of a folder or host, those with the lowest numbers
 _STEPS = 8  # in a factor of e between two odds, as they are stored
 _ROUNDS = 8
-_HOURS = 8  # for which a page is stale before it is fetched at a freshness of .5
-_CHANGED = 0.35  # likelihood from which on a page is fetched in any case
+_HOURS = 8  # age of a page times the likelihood of a change at which it is due, at a freshness of .5
+_CHANGED = 0.5  # likelihood of a change at which a page is due in any case
 _FOLDER_MIN = 8  # pages, below which the host counts in place of the folder
 
 Floats = NDArray[np.float64]
@@ -81,14 +79,15 @@ def prior(folder: bytes, host: bytes) -> Floats:
 def wait_seconds(likely: Floats, common: Floats, freshness: float) -> int:
     """Return after how many seconds a page is to be fetched, at most a week.
 
-    That is when it has probably been stale for some hours, 2.7 at a freshness of .75, or has almost certainly changed.
+    That is when its age times the likelihood that it has changed is 2.7 hours at a freshness of .75, or when it has
+    probably changed. So a page that seldom changes is not left alone for long, which would cost many stale hours.
     """
     odds = np.exp(likely) * common
-    odds /= odds.sum()
-    stale = (_STALE @ odds) / (_HOURS * (1 / freshness - 1))
-    return int(3600 * np.interp(1, np.maximum(stale, (1 - _FRESH @ odds) / _CHANGED), _AGES))
+    changed = 1 - _FRESH @ (odds / odds.sum())
+    hours = _HOURS * (1 / freshness - 1)
+    return int(3600 * np.interp(1, np.maximum(changed * _AGES / hours, changed / _CHANGED), _AGES))
 
 
 def jittered(seconds: int, page: int, at_ms: int) -> int:
-    """Return a wait that is .7 to 1.4 times as long, by page and time."""
-    return int(seconds * 2 ** (crc32(page.to_bytes(4, "little") + at_ms.to_bytes(8, "little")) / 2**32 - 0.5))
+    """Return a wait that is .84 to 1.19 times as long, by page and time."""
+    return int(seconds * 2 ** (crc32(page.to_bytes(4, "little") + at_ms.to_bytes(8, "little")) / 2**33 - 0.25))
