@@ -141,10 +141,10 @@ class SkipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # `skip`: the content is known from another page. `keep`: it has not changed. `refresh`: it has changed, so fetch it
     # sooner. Null: there is no decision.
     action: Action | None = None
-    # Why: `first` fetch, `copy`, `unchanged`, `changed`, `error_page` (its text has become that of other pages of its
-    # host), `canonical_changed` or `canonical_gone` (what it repeated is no longer there).
+    # Why: `first` fetch, `copy`, `unchanged`, `changed`, or `error_page` (it has turned to a text of other pages of its
+    # host).
     because: Because = ""
-    until: datetime | None = None  # A page with `skip` or `keep` need not be fetched before this time.
+    until: datetime | None = None  # The page need not be fetched before this time.
     canonical: str | None = None  # URL of the page that has the content, or its id if it has no URL.
     url: str | None = None  # Where the page was fetched last. Null: it is not known.
     etag: str | None = None  # Its ETag at that fetch, for If-None-Match.

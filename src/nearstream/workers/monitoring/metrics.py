@@ -58,7 +58,7 @@ CHECK_SECONDS = Histogram(
     "nearstream_check_seconds", "Time from a whole request of the HTTP API to its answer", buckets=_SHORT
 )
 DECISIONS = Counter("nearstream_decisions", "Decisions for crawlers, including repeats", ["action", "because"])
-ERROR_TEXTS = Counter("nearstream_error_texts", "Texts to which three pages of a host turned within an hour")
+ERROR_TEXTS = Counter("nearstream_error_texts", "Texts to which three pages of a host turned")
 SKIPS = Counter("nearstream_skip_requests", "Answers of the HTTP API to crawlers", ["answer"])
 API_RECORDS = Counter(
     "nearstream_api_records", "Records that the HTTP API sent for documents to learn or remove", ["outcome"]

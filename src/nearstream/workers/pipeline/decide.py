@@ -19,9 +19,7 @@ log = logging.getLogger(__name__)
 def notice_error_text(host: str, family: str) -> None:
     """Count a text to which pages of a host have turned, and log it."""
     ERROR_TEXTS.inc()
-    log.warning(
-        "three pages of %s have turned to one text within an hour, and are tried again: family %s", host, family
-    )
+    log.warning("three pages of %s have turned to one text, and are tried again: family %s", host, family)
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Deciding:
     """Turns records of `verdicts` into records of `decisions`.
 
     A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is. What is
-    known of a frame is stored before that, so a fetch whose worker ends between the two is learned from twice.
+    known of a host is stored before that, so a fetch whose worker ends between the two is learned from twice.
     """
 
     decider: Decider  # makes the decisions
@@ -39,8 +37,8 @@ class Deciding:
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
         """Return the decisions after each verdict, a null value for a removed lineage, or a dead letter.
 
-        A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. After
-        news of a page, the decisions that rest on it are made anew too.
+        A page of another URL than its lineage has the decision under both, because a crawler asks about the URL. A page
+        that has become a copy, or shows what is now known as an error text, has a new decision too.
         """
         try:
             return await self._decide(records)
