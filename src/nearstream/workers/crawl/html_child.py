@@ -40,11 +40,12 @@ _CALLS = (
     *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "alarm", "setitimer", "restart_syscall"),
     *("clock_gettime", "clock_nanosleep", "gettimeofday", "getpid", "gettid", "tgkill", "exit", "exit_group"),
 )
-# A main content of fewer than 100 words is not believed beside other text, and one of fewer than 200 not beside other
-# sentences, because it may be a notice. The limits were measured on the pages of the tests of trafilatura.
-_MAIN_WORDS, _SMALL_WORDS, _SENTENCE_WORDS = 200, 100, 10
+# A main content of fewer words may be a notice or a heading. It is believed if it holds sentences and is not small
+# beside others, or if the page marks it, because a frame makes the short articles of a site alike.
+_MAIN_WORDS, _TOLD_WORDS, _SENTENCE_WORDS = 200, 25, 10
 _WORD_MAX_CHARACTERS = 16  # on average, with what is between words
-_PROSE_LOST = 0.5  # of the words of the main content
+_PROSE_LOST = 2  # times the words of the main content
+_MAIN_ELEMENT = re.compile(r"<(?:main|article)(?![^\s/>])", re.IGNORECASE)
 # What a page hides at first may be shown by a script or a style sheet that is not in it.
 _STYLED_LATER = re.compile(r"<script|<link\s[^<>]{0,500}stylesheet", re.IGNORECASE)
 _INPUT = re.compile("<input", re.IGNORECASE)
@@ -83,13 +84,18 @@ _FIELD = re.compile(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}")
 _FIELDS_NESTED = 3
 _MARKS = re.compile(f"[{_BEGIN}{_END}{_IMAGE}{_ALT}]")
 _LINK = re.compile(r'<a href="([^"]*)">')
+_LINKED = re.compile(r"<a [^<>]*>[^<]*</a>")
 _LONG_LINK = re.compile(r'<a href="[^"\n]*\n[^"]*">')
 _TAG = re.compile("<[^<>]*>")
 _MARKUP = re.compile(r"[<>&\s]+")  # which Resiliparse escapes only in some places
 _PICTURE = re.compile(f"{_IMAGE}([^{_IMAGE}{_ALT}]*){_ALT}([^{_IMAGE}{_END}]*){_END}")
 # Up to the query, and nothing of what is in the page itself.
 _TARGET = re.compile(rf'<a href="((?!data:|javascript:|[?#"])[^"?#]+)|{_IMAGE}((?!data:)[^{_ALT}?#]+)', re.IGNORECASE)
-_UNSEEN = ["[hidden]", "audio", "canvas", "datalist", "video"]
+# Resiliparse takes a letter that stands alone in an element for a symbol, and leaves it out.
+_RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
+_READINGS = ["rp", "rt"]  # of words, which their letters hold
+_COMMENTS = ["#comments", "#disqus_thread"]
+_UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
 
 
@@ -125,7 +131,9 @@ def _mail_text(tree: HTMLTree, html: str) -> str:
         if begin is not None and end is not None and quote.first_child is not None:
             quote.insert_before(begin, quote.first_child)
             quote.append_child(end)
-    text = extract_plain_text(tree, preserve_formatting=True, list_bullets=False, alt_texts=False)
+    text = extract_plain_text(
+        tree, preserve_formatting=True, list_bullets=False, alt_texts=False, skip_elements=_READINGS
+    )
     return "\n".join(_quoted(text)) if quotes else text
 
 
@@ -157,7 +165,8 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     the digest may be empty. The sign is `s` if the main content was too small, so that the text is all text of the
     page, else `-`. With `links` the targets of links and the addresses of images are in the text.
     """
-    tree = HTMLTree.parse(_FIELDS.sub(_marked, _closed(_SHADOW.sub("<div", html))))
+    marked = _FIELDS.sub(_marked, _closed(_SHADOW.sub("<div", html)))
+    tree = HTMLTree.parse(_RUBY.sub(rf"\g<0>{_JOINT}", marked))
     hidden = b"" if _STYLED_LATER.search(html) else _taken(tree, html)
     for image in found(tree.body, "img, area") if tree.body else ():
         values = (image.getattr(name) or "" for name in ("src", "alt"))
@@ -169,9 +178,9 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     main = _extracted(tree, main_content=True) if main_content else every
     sign, parts = "-", _parts(main, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
-    if is_short and (words := sum(map(_count_words, parts))) < _MAIN_WORDS:
+    if is_short and sum(map(_count_words, parts)) < _MAIN_WORDS:
         all_parts = _parts(every, links=links)
-        if _is_too_small(words, _lost(parts, all_parts)):
+        if _is_too_small(html, parts, all_parts, _parts(_LINKED.sub("", every), links=False)):
             sign, parts, main = "s", all_parts, every
     shown = list(_shown(every, {*(main if parts else every).split("\n")}))
     parts = parts or [line[1:] for line in shown if not line.startswith(("+@", "-@"))]
@@ -197,9 +206,9 @@ def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
         list_bullets=False,
         links=True,
         form_fields=True,
-        skip_elements=_UNSEEN,
+        skip_elements=[*_UNSEEN, *_COMMENTS] if main_content else _UNSEEN,
     )
-    text = _LONG_LINK.sub(lambda link: link[0].replace("\n", " "), text.replace("<br>", "\n"))
+    text = _LONG_LINK.sub(lambda link: link[0].replace("\n", " "), text.replace("<br>", "\n").replace(_JOINT, ""))
     # Resiliparse puts brackets around a field.
     return text.replace(f"{_BEGIN}[ ", _BEGIN).replace(f" ] {_END}", _END).replace(f" ]{_END}", _END)
 
@@ -284,17 +293,17 @@ def _declared(tree: HTMLTree) -> str:
     return target if len(target) <= _TARGET_MAX_CHARACTERS else ""
 
 
-def _is_too_small(words: int, lost: tuple[int, int]) -> bool:
+def _is_too_small(html: str, *texts: list[str]) -> bool:
     """Return whether a main content may be a notice or a heading beside what a person reads.
 
-    Of the words that are not in it, `lost` has the number of all, and of those in parts as long as a sentence.
+    The texts are the parts of the main content, those of all text, and those of all text that is in no links.
     """
-    return (words < _SMALL_WORDS and lost[0] > 0) or lost[1] > words * _PROSE_LOST
-
-
-def _lost(parts: list[str], every: list[str]) -> tuple[int, int]:
-    kept, counts = list(map(_count_words, parts)), list(map(_count_words, every))
-    return sum(counts) - sum(kept), _prose(counts) - _prose(kept)
+    kept, every, counts = (list(map(_count_words, parts)) for parts in texts)
+    if sum(every) <= sum(kept):
+        return False
+    if _MAIN_ELEMENT.search(html):
+        return not _prose(kept)
+    return _prose(kept) < _TOLD_WORDS or _prose(counts) - _prose(kept) > _PROSE_LOST * sum(kept)
 
 
 def _prose(counts: list[int]) -> int:

@@ -98,12 +98,34 @@ HIDDEN = ("navigation", "banner", "sidebar", "menu-item", "popup", "related", "a
 def test_a_notice_is_no_main_content(pages: PageReader) -> None:
     words = ("This site is run by volunteers of the board, who answer letters on Fridays. " * 14).split()
     hiding = ["class='hidden-xs'", *(f"{kind}='{name}'" for kind in ("class", "id") for name in HIDDEN)]
-    for notice_words, news_times in [(3, 1), (17, 1), (60, 1), (99, 1), (99, 9), (190, 9)]:
+    for notice_words, news_times in [(3, 1), (17, 1), (17, 9), (60, 9), (80, 9)]:
         notice = " ".join(words[:notice_words])
         for attribute, news in product(hiding, NEWS):
             html = f"<div {attribute}><h1>News</h1><p>{news * news_times}</p></div><div><p>{notice}</p></div>"
             page = pages.read(f"<!doctype html><html><body>{html}</body></html>")
             assert (news in page.text, page.degraded) == (True, ("main_content_small",))
+
+
+def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) -> None:
+    footer = (
+        f"<footer><p>{'The board answers letters on Fridays, and nothing may be copied from here. ' * 9}</p></footer>"
+    )
+    for news in (NEWS[0], NEWS[0] * 3):
+        marked = pages.read(f"<body>{FRAME}<main><article><h1>x</h1><p>{news}</p></article></main>{footer}")
+        assert (marked.text, marked.degraded) == (f"x {news}", ())
+        assert marked.surroundings
+    plain = pages.read(f"<body>{FRAME}<div><h1>x</h1><p>{NEWS[0] * 2}</p></div>")
+    assert (plain.text, plain.degraded) == (f"x {NEWS[0] * 2}", ())
+    heading = pages.read(f"<body>{FRAME}<main><h1>{NEWS[0][:30]}</h1></main>")
+    assert ("Topic 7" in heading.text, heading.degraded) == (True, SMALL)
+
+
+def test_comments_are_no_main_content_and_readings_no_text(pages: PageReader) -> None:
+    page = pages.read(f"<article>{ARTICLE}<section id=comments><p>{STORM}</p></section></article>")
+    assert (STORM in page.text, bool(page.surroundings)) == (False, True)
+    words = "<p>漢字の本</p>"
+    ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
+    assert pages.read(ruby) == pages.read(words)
 
 
 def test_the_words_of_scripts_without_blanks_count(pages: PageReader) -> None:
