@@ -31,9 +31,10 @@ def shortened(sent: bytes) -> bytes:
     """Return the parts of a page, as they are kept.
 
     The main content, in its order, and sentences with numbers take 5 or 9 bytes a part. Of the rest the last 2 bytes of
-    each hash are kept once, those of addresses last.
+    each hash are kept once, those of addresses last. Bytes that are no parts give none.
     """
-    parts = np.frombuffer(sent if len(sent) <= PARTS_MAX * _SENT.itemsize else b"", _SENT)
+    is_valid = len(sent) <= PARTS_MAX * _SENT.itemsize and not len(sent) % _SENT.itemsize
+    parts = np.frombuffer(sent if is_valid else b"", _SENT)
     words, is_main = parts["last"] & 127, parts["last"] > 127
     has_number = parts["exact"] != parts["form"]
     is_whole = is_main | (has_number & (words > 0))

@@ -20,7 +20,7 @@ _PARTS_MAX = 256  # of each of them
 _PAGES_MIN = 3  # others that have shown a part of the frame
 
 _HOURS, _DAYS = 48, 14
-_FRAME = np.dtype([("part", "<u4"), ("day", "<u2")])
+_FRAME = np.dtype([("part", "<u4"), ("day", "<u4")])
 _FRAME_MAX, _CAME_MAX = 512, 128
 _NOISE = Struct("<IBB")
 _NOISE_MAX, _COUNT_MAX = 128, 200

@@ -48,12 +48,5 @@ def masked(text: str) -> str:
     return _TOKEN.sub("*", text.lower())
 
 
-def unpack_parts(packed: bytes) -> list[Part]:
-    """Return the parts of a page. Bytes that are no parts give none."""
-    if len(packed) % _PACKED.size or len(packed) > PARTS_MAX * _PACKED.size:
-        return []
-    return [Part(exact, form, last % _MAIN, last >= _MAIN) for exact, form, last in _PACKED.iter_unpack(packed)]
-
-
 def _hash(text: str, key: HashKey) -> int:
     return int.from_bytes(key.digest(text.encode("utf-8", "surrogatepass"))[:4], "little")
