@@ -31,6 +31,13 @@ _LABEL = re.compile(r"""charset\s{0,8}=\s{0,8}["']?\s{0,8}([^\s"';,]{1,64})""", 
 TRUNCATED = "truncated"
 CONTENT_UNREAD = "content_unread"  # something that is seen is compared nowhere
 MAIN_CONTENT_SMALL = "main_content_small"
+SHELL = "shell"  # what a page shows until its scripts run
+_SHELL_MAX_CHARACTERS = 300
+_SHELL = re.compile(
+    r"\b(?:loading|please wait|just a moment|javascript|wird geladen|bitte warten|chargement|cargando|caricamento"
+    r"|carregando|загрузка)\b|加载中|読み込み",
+    re.IGNORECASE,
+)
 MAIN, ALL, WITH_LINKS = "main", "all", "-links"
 _PROCESSES = 2
 # A batch that needs longer has pages that were made to take long. Its other pages take milliseconds.
@@ -56,7 +63,7 @@ class Page(NamedTuple):
     title: str  # Its title in one line. It is not a part of the text. Empty if only the tags were stripped.
     text: str  # its main content, or all of its text, cut off at the limit of a text
     # What was incomplete: `charset_replaced`, `extraction_fallback`, `truncated`. `main_content_small`: all text was
-    # read, because the main content was too small.
+    # read, because the main content was too small. `shell`: scripts would show the text.
     degraded: tuple[str, ...]
     # The hashes of all parts that are seen, packed. Empty without a key, or if something was incomplete.
     parts: bytes = b""
@@ -115,6 +122,7 @@ class PageReader:
         parts = pack_parts(seen, self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         shown = text[: self._text_max_bytes].decode("utf-8", "ignore")
+        degraded += [SHELL] * (len(shown) <= _SHELL_MAX_CHARACTERS and _SHELL.search(shown) is not None)
         surroundings = self._surroundings(found, seen)
         return Page(found.title, shown, tuple(degraded), parts, found.declared, surroundings)
 

@@ -120,6 +120,18 @@ def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) 
     assert ("Topic 7" in heading.text, heading.degraded) == (True, SMALL)
 
 
+def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> None:
+    root = "<div id=root></div><script src=app.js></script>"
+    for text in (
+        "<p>Loading...</p>",
+        "<noscript>You need to enable JavaScript to run this app.</noscript>",
+        "<p>加载中",
+    ):
+        assert pages.read(f"<title>App</title><body>{text}{root}").degraded == ("shell",)
+    assert pages.read(f"<article>{ARTICLE}<p>Loading trucks wait for JavaScript.</p></article>{root}").degraded == ()
+    assert pages.read(f"<p>The unloading of the ferry{root}").degraded == ()
+
+
 def test_comments_are_no_main_content_and_readings_no_text(pages: PageReader) -> None:
     page = pages.read(f"<article>{ARTICLE}<section id=comments><p>{STORM}</p></section></article>")
     assert (STORM in page.text, bool(page.surroundings)) == (False, True)
