@@ -69,7 +69,7 @@ _XML_WITHIN = 64
 _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
 # Resiliparse leaves these out with their text, such as the caption of a picture.
 _PASSED_OVER = re.compile(
-    r"<(/?)(?=[bflnost])(?:button|fig(?:caption|ure)|l(?:abel|egend)|noscript|o(?:bject|pt(?:group|ion))|s(?:elect|ummary|vg)"
+    r"<(/?)(?=[bflnost])(?:button|f(?:ig(?:caption|ure)|rameset)|l(?:abel|egend)|no(?:frames|script)|o(?:bject|pt(?:group|ion))|s(?:elect|ummary|vg)"
     r"|text(?:area)?)(?![^\s/>])",
     re.IGNORECASE,
 )
@@ -183,10 +183,16 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         if _is_too_small(html, parts, all_parts, _parts(_LINKED.sub("", every), links=False)):
             sign, parts, main = "s", all_parts, every
     shown = list(_shown(every, {*(main if parts else every).split("\n")}))
+    for element in found(tree.body, _WITH_VALUES) if tree.body else ():
+        shown += [f"-{part}" for value in _values(element) for part in _of_value(value)]
     parts = parts or [line[1:] for line in shown if not line.startswith(("+@", "-@"))]
-    shown += [f"-{value}" for each in found(tree.body, _WITH_VALUES) for value in _values(each)] if tree.body else []
     title = " ".join(_MARKS.sub("", tree.title or "").split())
     return "\n".join([sign + title, _declared(tree), _digest(hidden), str(len(parts)), *parts, *shown])
+
+
+def _of_value(value: str) -> list[str]:
+    """Return the parts of the page in a frame, or of a value of a field."""
+    return _parts(_extracted(HTMLTree.parse(value), main_content=False), links=False)
 
 
 def _marked(field: re.Match[str]) -> str:

@@ -66,6 +66,10 @@ SHOWN_ALONE = (
     "<template><p>no</p></template><p>{}</p>",
     "<x-card><TEMPLATE class=a shadowRootMode='closed'><style>p {{}}</style><p>{}</p></template></x-card>",
     "<?xml version='1.0'?><html><head><title/><script src='a.js' /></head><body><p>{}</p></body></html>",
+    "<iframe srcdoc='&lt;p&gt;{}&lt;/p&gt;'></iframe>",
+    "<frameset cols=1><frame src=a><noframes><body><p>{}</p></body></noframes></frameset>",
+    "<noscript><p>{}</p></noscript>",
+    "<textarea>{}</textarea>",
     "\n<?xml version='1.0'?><html><head/><body><iframe src='a'/><textarea\nid='a'/><p>{}</p></body></html>",
     *(f"<figure><img src=a><{name}>{{}}</{name}></figure>" for name in ("figcaption", "button", "label", "object")),
 )
