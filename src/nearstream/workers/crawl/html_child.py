@@ -172,6 +172,7 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         values = (image.getattr(name) or "" for name in ("src", "alt"))
         source, alt = (_MARKUP.sub(" ", value)[:_TARGET_MAX_CHARACTERS].strip() for value in values)
         image.setattr("alt", f"{_IMAGE}{source}{_ALT} {alt} {_END}")
+    _keep_footers(tree)
     every = _extracted(tree, main_content=False)
     if not every and _PASSED_OVER.search(html):
         return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
@@ -188,6 +189,17 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     parts = parts or [line[1:] for line in shown if not line.startswith(("+@", "-@"))]
     title = " ".join(_MARKS.sub("", tree.title or "").split())
     return "\n".join([sign + title, _declared(tree), _digest(hidden), str(len(parts)), *parts, *shown])
+
+
+def _keep_footers(tree: HTMLTree) -> None:
+    """Put the footers of articles that have no links, such as a correction, into the main content."""
+    for footer in found(tree.body, "article footer") if tree.body else ():
+        note = None if footer.query_selector("a") else tree.create_element("div")
+        if note is None or footer.parent is None:
+            continue
+        footer.parent.insert_before(note, footer)
+        for node in list(footer.child_nodes):
+            note.append_child(node)
 
 
 def _of_value(value: str) -> list[str]:

@@ -142,6 +142,9 @@ def test_comments_are_no_main_content_and_readings_no_text(pages: PageReader) ->
     words = "<p>漢字の本</p>"
     ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
     assert pages.read(ruby) == pages.read(words)
+    footers = "<footer>Correction: it rose twice.</footer><footer><a href=/t>Tags</a></footer></article><footer>Imprint"
+    text = pages.read(f"<article>{ARTICLE}{footers}").text
+    assert [word in text for word in ("Correction", "Tags", "Imprint")] == [True, False, False]
 
 
 def test_the_words_of_scripts_without_blanks_count(pages: PageReader) -> None:
