@@ -16,6 +16,9 @@ from benchmarks.crawl import site
 from benchmarks.families import __main__ as families
 from benchmarks.judgement import __main__ as judgement
 from benchmarks.mail import __main__ as mail
+from benchmarks.mail.day import clones, ham, waves
+from benchmarks.mail.languages import LANGUAGES
+from benchmarks.mail.reach import said
 from benchmarks.quality import accuracy, confidence, few_edits, frames, retrieval, short_texts
 from benchmarks.quality.corpus import read_pairs, read_texts, shingles, words
 from benchmarks.quality.labels import Measured, label
@@ -43,6 +46,15 @@ COMMANDS: dict[str, tuple[Command, list[str], str]] = {
     "families": (families.main, [*CORPUS, "--seeds", "1", "2", "--most", "10", "--json"], "agreement"),
     "crawl": (site.main, ["--pages", "9", "--every", "48", "--json"], "worst_kinds"),
 }
+
+
+def test_made_up_mail_has_waves_and_ham_of_many_kinds_in_six_languages() -> None:
+    made = [*waves(1, 2), *clones(1, 2), list(ham(1, 2))]
+    assert len({wave[0].kind for wave in made[:-1]}) >= 28
+    assert len({mail.kind for mail in made[-1]}) >= 20
+    assert len(LANGUAGES) == 6
+    assert len({mail.id for mails in made for mail in mails}) == sum(map(len, made))
+    assert said({"verdict": "none", "contains": {"labels": {"spam": 1}}, "attachments": None}) == "contains"
 
 
 def printed(command: Command, options: list[str], capsys: pytest.CaptureFixture[str]) -> Any:  # noqa: ANN401 - JSON

@@ -21,19 +21,20 @@ lua = "$RUNDIR/rules.lua";
 """
 
 
-def rspamd_server(folder: Path, rules: str, composites: str) -> LocalServer:
+def rspamd_server(folder: Path, rules: str, composites: str, configuration: str = _CONFIGURATION) -> LocalServer:
     """Return an rspamd, not started yet.
 
     Args:
         folder: For configuration, state and log.
         rules: A Lua file, as rspamd.local.lua.
         composites: A file as local.d/composites.conf.
+        configuration: In place of the usual one, in which `$ADDRESS` is where it listens.
     """
     tree = unpacked("rspamd")
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "rspamd.conf").write_text(_CONFIGURATION.replace("$ADDRESS", address))
+    (folder / "rspamd.conf").write_text(configuration.replace("$ADDRESS", address))
     (folder / "tld.dat").write_text("com\nexample\n")
     (folder / "rules.lua").write_text(rules)
     (folder / "composites.conf").write_text(composites)
