@@ -62,7 +62,7 @@ local id = rspamd_config:register_symbol({
 for name, of in pairs({
   KNOWN_BAD = { 6.0, 'A copy of mail that was labelled as spam' },
   NEAR_BAD = { 2.0, 'Resembles mail of few senders, or a form, that was labelled as spam' },
-  CONTAINS_BAD = { 3.0, 'A passage of mail that was labelled as spam lies in other words' },
+  CONTAINS_BAD = { 2.0, 'A passage of mail that was labelled as spam lies in other words' },
   ATTACHMENT_BAD = { 3.0, 'Has the attachments of mail that was labelled as spam' },
   DISPUTED = { 0.0, 'Labelled as spam, and many older copies are not' },
   KNOWN_GOOD = { -3.0, 'A copy of mail that was labelled as ham' },

@@ -238,6 +238,12 @@ async def test_texts_and_mails_are_learned_once_in_their_collections_and_forgott
     await local.drained()
     assert (await api.ask(f"one more word and {text}"))[1]["verdict"] == "none"
 
+    for person, code in (("nobody@b.example", 1), ("Anna@b.example", 0)):
+        done = local.run("remove", "--person", person, "--collection", "inbox")
+        assert (done.returncode, done.stdout.count(b"<anna@a.example>: live")) == (code, 1 - code), done
+    await local.drained()
+    assert (await api.ask(message.as_bytes(), **given))[1]["verdict"] == "none"
+
 
 async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
     kafka: str, redis_url: str, tmp_path: Path

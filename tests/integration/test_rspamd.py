@@ -129,7 +129,7 @@ async def test_each_answer_has_its_symbol_and_no_points_if_the_sender_is_allowed
         (LABELLED % b"disputed", "NEARSTREAM_DISPUTED", 0.0, ["4", "near"]),
         (LABELLED % b"known_good", "NEARSTREAM_KNOWN_GOOD", -3.0, ["4", "near"]),
         (CONTAINS % 0, "NEARSTREAM_CONTAINS_BULK", 1.5, ["412"]),
-        (CONTAINS % 3, "NEARSTREAM_CONTAINS_BAD", 3.0, ["3"]),
+        (CONTAINS % 3, "NEARSTREAM_CONTAINS_BAD", 2.0, ["3"]),
     ):
         rspamd.response = http(b"200 OK", answer)
         ((found, symbol),) = (await rspamd.scan_until_marked()).items()

@@ -50,7 +50,7 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True):
     """Earlier mails that have the attachments of a mail."""
 
     count: Count  # How many, at most 100. Equal mails count once.
-    labels: Labels  # Labels of the first and last 16 of them that reach the mail, if three domains sent these.
+    labels: Labels  # Labels of the first and last 16 of them that reach the mail.
 
 
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # revokes the labels. `confirmed`: the labels count nevertheless. Else empty.
     label_state: LabelState = ""
     # A text that lies in the document, which is no copy of it, and of which at least NEARSTREAM_BULK_COUNT copies
-    # arrived within the last day, or of which a passage of 40 words is labelled. Null: there is none.
+    # arrived within the last day, or of which a passage of 60 words is labelled. Else null.
     contains: Contained | None = None
     # Earlier mails that have all attachments of a mail, whatever their texts. Null: there are no such mails.
     attachments: Attached | None = None

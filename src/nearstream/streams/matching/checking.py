@@ -22,8 +22,8 @@ from nearstream.streams.relations.novelty import novelty_in_text
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
 
 _NO_DETAILS = FamilyDetails()
-_PASSAGE_WORDS, _COMMON_WORDS = 40, 64  # of a labelled text in a mail, and if many documents have them
-_DOMAINS_MIN = 3  # that sent mails with an attachment, because the picture of a firm is in all of its mails
+_PASSAGE_WORDS = 60  # of a labelled text in a mail: footers have fewer
+_DOMAINS_MIN = 3  # that sent mails with an attachment, where the asked one is that of a labelled mail
 _PASSAGE_SHARE = 0.35  # of the shorter text
 
 
@@ -40,10 +40,9 @@ def passages(found: Found) -> Iterator[FamilyFacts]:
         if each.is_copy or facts.growth is None or not facts.growth.marks:
             continue
         share, earlier = each.estimate.shared_shorter, each.earlier
-        shared = share * min(n_words(own), n_words(earlier))
-        # The footer of a firm is in all of its mails.
-        is_footer = each.is_common_text and (shared < _COMMON_WORDS or of_one_domain(own, earlier))
-        if share >= _PASSAGE_SHARE and shared >= _PASSAGE_WORDS and not is_footer:
+        is_long = share * min(n_words(own), n_words(earlier)) >= _PASSAGE_WORDS
+        # The long footer of a firm is in all of its mails.
+        if share >= _PASSAGE_SHARE and is_long and not (each.is_common_text and of_one_domain(own, earlier)):
             yield facts
 
 
@@ -61,8 +60,11 @@ def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Con
 def attached(found: Found, count: int, details: FamilyDetails) -> Attached | None:
     """Return the mails with the attachments of a mail, and their labels that reach it."""
     reached = reach(found.newcomer.signature, details)
-    domains = {each.labels.get(SENDER_DOMAIN_LABEL) for each in (*details.of("spam"), *details.others)}
-    reaches = reached.known in ("known_bad", "near_bad") and len(domains) >= _DOMAINS_MIN
+    spams = details.of("spam")
+    domains = {each.labels.get(SENDER_DOMAIN_LABEL) for each in (*spams, *details.others)}
+    # The picture of a firm is in all of its mails.
+    is_own = any(of_one_domain(found.newcomer.signature, each) for each in spams) and len(domains) < _DOMAINS_MIN
+    reaches = reached.known in ("known_bad", "near_bad") and not is_own
     return Attached(count=count, labels=reached.labels if reaches else NO_LABELS) if count else None
 
 

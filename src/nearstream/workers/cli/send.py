@@ -60,7 +60,8 @@ def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
 def add_remove(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream remove`."""
     declare(parser, remove_by_id, example="nearstream remove https://a.example/1", no="a document was not live")
-    parser.add_argument("ids", nargs="+", type=document_id, metavar="ID", help="ids of the documents")
+    parser.add_argument("ids", nargs="*", type=document_id, metavar="ID", help="ids of the documents")
+    parser.add_argument("--person", metavar="ADDRESS", help="all mails that this address has sent or got, too")
     add_json(parser, "one JSON object per line")
     add_collection(parser, "documents")
     add_timeout(parser, 10.0)
@@ -68,15 +69,17 @@ def add_remove(parser: argparse.ArgumentParser) -> None:
 
 def remove_by_id(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the removal of documents, and print what the index held of each."""
-    from nearstream.workers.operations.sending import remove_documents
+    from nearstream.workers.operations.sending import mails_of, remove_documents
 
-    deployment = Deployment.of(settings)
-    removed = asyncio.run(remove_documents(deployment, options.ids, options.collection, options.timeout))
+    deployment, ids = Deployment.of(settings), options.ids
+    if options.person:
+        ids = [*ids, *asyncio.run(mails_of(deployment, options.person, options.collection, options.timeout))]
+    removed = asyncio.run(remove_documents(deployment, ids, options.collection, options.timeout)) if ids else {}
     for key, status in removed.items():
         held = "not in the index" if status == "unknown" else status
         report = {"document_key": key, "status": status}
         print_report(report, [f"{escaped(key)}: {held}, removal sent"], is_json=options.json)
-    return Exit.OK if set(removed.values()) == {"live"} else Exit.NO
+    return Exit.OK if {"live"}.issuperset(removed.values()) and ids else Exit.NO
 
 
 def add_label(parser: argparse.ArgumentParser) -> None:

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.record import ProducerRecord
+from nearstream.schemas.documents.document import ADDRESS_BYTES, document_key
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.labels.label import Label
-from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.labels.label import Label, is_label_key
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.files.source import Item, Refused, bytes_of, read
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
+from nearstream.workers.kafka.whole_topic import read_topic
+from nearstream.workers.mail.headers import address_hash
 from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.operations.signatures import read_signatures, reported
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
@@ -125,6 +127,27 @@ async def remove_documents(
         removed = {key: await _status(index, key) for key in (document_key(collection, name) for name in ids)}
     await _send(deployment, topic, [removal_of(topic, name, collection) for name in ids], wait_seconds)
     return removed
+
+
+async def mails_of(deployment: Deployment, address: str, collection: str, wait_seconds: float) -> list[str]:
+    """Return the ids of the mails that an address has sent or got.
+
+    All of the topic `signatures` is read.
+    """
+    wanted, found = bytes.fromhex(address_hash(address, deployment.key)), dict[bytes | None, str]()
+
+    def take(record: ConsumerRecord) -> None:
+        if is_label_key(record.key):
+            return
+        found.pop(record.key, None)
+        if record.value is not None:
+            mail = decode_signature(record.value)
+            people = {mail.sender, *(mail.recipients[at : at + ADDRESS_BYTES] for at in range(0, 512, ADDRESS_BYTES))}
+            if mail.collection == collection and wanted in people:
+                found[record.key] = mail.id
+
+    await read_topic(deployment.settings, SIGNATURES.name, take, wait_seconds, until_end=True)
+    return list(found.values())
 
 
 async def _status(index: RedisIndex, key: str) -> DocumentStatus:
