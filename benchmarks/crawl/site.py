@@ -1,6 +1,6 @@
 """Crawl a made-up web as decisions say, beside a text hash with Nutch's waits, and beside fetching everything.
 
-    python -m benchmarks.crawl.site [--starts N] [--every H] [--batch] [--pages N] [--json]
+    python -m benchmarks.crawl.site [--starts N] [--every H] [--freshness F] [--batch] [--pages N] [--json]
 
 What is to be seen when is known from the generator of the pages alone. A crawler comes 13 times in 144 hours, or each H
 hours. It asks for one page after the other, or for all of a round at once. Starts are shifted by 3.1 hours each, and
@@ -25,7 +25,8 @@ from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.ingest.lineage import site_of
-from nearstream.workers.config.settings import load
+from nearstream.workers.cli.arguments import share
+from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, Tally
 from nearstream.workers.operations.backtest.playing import Player, named, page_record, ratios
 from nearstream.workers.pipeline.deployment import Deployment
@@ -67,10 +68,10 @@ def _fetch(web: Pages, page: Page, hour: float) -> Fetch:
     return Fetch(page.url, at_ms, status, record, page.key(hour))
 
 
-async def play(rounds: Sequence[Sequence[Fetch]], *, at_once: bool) -> Player:
+async def play(rounds: Sequence[Sequence[Fetch]], freshness: float, *, at_once: bool) -> Player:
     """Play the pages of each round, for which is asked one by one, or for all at the begin of the round."""
     job = embedded(Deployment.of(load({})))
-    player = Player(job, Decider(MemoryDecisions(), site_of), _WAITS)
+    player = Player(job, Decider(MemoryDecisions(), site_of, freshness), _WAITS)
     for crawl in rounds:
         due = {each.url: await player.due(each.url, crawl[0].at_ms) for each in crawl} if at_once else {}
         for each in crawl:
@@ -106,7 +107,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     picked = random.Random(options.seed).sample(list(web.values()), min(options.pages, len(web)))
     for number in range(options.starts):
         rounds = crawls(web, picked, number * _SHIFT_HOURS, options.every)
-        for name, tally in asyncio.run(play(rounds, at_once=options.batch)).tallies.items():
+        for name, tally in asyncio.run(play(rounds, options.freshness, at_once=options.batch)).tallies.items():
             found.setdefault(name, []).append(tally)
     means = {name: _mean([tally.figures() for tally in tallies]) for name, tallies in found.items()}
     shown = ["fetch all", *map(named, _SHOWN), "nearstream"]
@@ -140,6 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--starts", type=positive, default=1, metavar="N")
     parser.add_argument("--every", type=float, metavar="H")
+    parser.add_argument("--freshness", type=share, default=Settings.crawl_freshness, metavar="F")
     parser.add_argument("--batch", action="store_true", help="ask for all pages of a round at once")
     parser.add_argument("--pages", type=positive, default=1_000, metavar="N", help="take only this many, by chance")
     parser.add_argument("--seed", type=int, default=7, metavar="N")

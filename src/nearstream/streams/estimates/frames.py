@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ ADDRESS = "@"  # with which the target of a link and the address of an image beg
 _PACKED = Struct("<IIB")
 _WORDS_MAX = 127
 _MAIN = 128
+_SHORT = 200  # characters
 # Ids of builds, visits and files, which say nothing of what a page shows.
 _TOKEN = re.compile(r"\b(?=\w{0,512}\d)(?=\w{0,512}[a-f])[0-9a-f]{8,}\b")
 _DIGITS = re.compile(r"\d+")
@@ -35,12 +37,16 @@ def pack_parts(parts: Sequence[tuple[str, bool]], key: HashKey) -> bytes:
         parts = [part for part in parts if not part[0].startswith(ADDRESS)]
     if len(parts) > PARTS_MAX:
         return b""
-    return b"".join(_packed(masked(text), key, is_main=is_main) for text, is_main in parts)
+    return b"".join((_packed if len(text) > _SHORT else _known)(text, key, is_main) for text, is_main in parts)
 
 
-def _packed(text: str, key: HashKey, *, is_main: bool) -> bytes:
+def _packed(text: str, key: HashKey, is_main: bool) -> bytes:
+    text = masked(text)
     words = 0 if text.startswith(ADDRESS) else max(1, min(len(text.split()), _WORDS_MAX))
     return _PACKED.pack(_hash(text, key), _hash(_DIGITS.sub("0", text), key), words + _MAIN * is_main)
+
+
+_known = lru_cache(1 << 15)(_packed)  # menus and teasers are on many pages of a site
 
 
 def masked(text: str) -> str:

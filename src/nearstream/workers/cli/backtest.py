@@ -48,7 +48,7 @@ def play_log(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.pipeline.in_process import embedded
 
     job, passed_over = embedded(Deployment.of(settings)), Counter[str]()
-    player = Player(job, Decider(MemoryDecisions(), site_of))
+    player = Player(job, Decider(MemoryDecisions(), site_of, settings.crawl_freshness))
     progress = Progress("played", bytes_of(options.paths), options.quiet, place=0)
 
     async def run() -> int:
