@@ -12,7 +12,7 @@ from nearstream.workers.redis.reading.members import addresses as stored_address
 from nearstream.workers.redis.reading.members import stored_family
 from nearstream.workers.redis.server.layout import KeyKind
 from tests.support.filing import Filing
-from tests.support.made_up import OTHER, near
+from tests.support.made_up import OTHER, STANDARD, near
 
 FOUNDER, MINUTE_MS = 4, 60_000
 NOW_MS = time.time_ns() // 1_000_000
@@ -32,7 +32,7 @@ async def join(store: Store, number: int, sender: int = 0, recipients: Sequence[
 async def counts(store: Store, after_ms: int = 0) -> tuple[int, int]:
     (growth,) = await store.growth([Measure(FOUNDER, NOW_MS + after_ms)])
     assert growth is not None
-    details = await details_of(store, growth, 0)
+    details = await details_of(store, STANDARD.name, growth, 0)
     return details.senders, details.recipients
 
 

@@ -134,7 +134,7 @@ def estimates(draw: st.DrawFn) -> Estimate:
         "common": draw(st.integers(2, 6)),
         "matches": draw(st.integers(2, 6)),
     }
-    return estimate(sign(["a"] * 20, "a"), sign(["b"] * 20, "b"))._replace(**numbers, **counts)
+    return estimate(sign(["one"] * 20, "a"), sign(["two"] * 20, "b"))._replace(**numbers, **counts)
 
 
 @given(estimates())

@@ -1,7 +1,7 @@
 """Look up the neighbours of a document in its collection and in references."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -120,9 +120,9 @@ async def look_up_all(
     await meeting.look(cases, lambda case: case.named + case.words)
     await meeting.meet(cases, known)
     # Those that were labelled are among the first copies, and no longer among the best where many have come since.
-    first = {case: _first_sharing(case) - {each.number for each in listing.found.get(case, ())} for case in cases}
-    await meeting.refresh(first, known)
-    listed = [listing.found.get(case, []) for case in cases]
+    met = {case: {each.number for each in listing.found.get(case, ())} for case in cases}
+    await meeting.refresh({case: _first_sharing(case) - met[case] for case in cases}, known)
+    listed = [_once_each(listing.found.get(case, ()), met[case], known) for case in cases]
     numbers = {each.number for found in listed for each in found}
     founders = sorted({known.family_of(number) for number in numbers} & known.families.keys())
     grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
@@ -159,6 +159,12 @@ def _first_sharing(case: Case) -> set[int]:
     """Return the oldest states that share a passage with a document: a quarter of its anchors."""
     shared = Counter(number for _, held in held_by(case.found, _FIRST + 1) for number in held[:_FIRST])
     return set(sorted(number for number, count in shared.items() if 4 * count >= max(case.anchors, 4))[:_FIRST])
+
+
+def _once_each(found: Sequence[Candidate], met: Set[int], known: Known) -> list[Candidate]:
+    """Return candidates without repetition, and of those that were not met only the living ones."""
+    kept = (each for each in found if each.number in met or not known.views[each.number].is_dead)
+    return list({each.number: each for each in kept}.values())
 
 
 def _facts(
