@@ -77,11 +77,11 @@ class Decider:
         changed = [*(await self._turned(verdict, outcome)), *([outcome.worse] if outcome.worse else [])]
         for state in changed:
             await self.store.write(state)
-        if outcome.state == former:
+        own = await self._named(outcome.state, verdict)  # of an older fetch that comes late too
+        if own == former:
             again = [state for state in known.others.values() if state.event_id.hex() == verdict.event_id]
             return _said([former, *again])
         await self._learn(verdict, known, outcome)
-        own = await self._named(outcome.state, verdict)
         await self.store.write(own)
         return _said([own, *changed])
 
@@ -92,7 +92,11 @@ class Decider:
         if former is None or former.own.at_ms > to_milliseconds(retraction.removed_at):
             return _said([former] if former else [])
         await self.store.forget(collection, name)
-        return [Said(collection, each, None) for each in (name, *former.aliases)]
+        if former.name == name:
+            return [Said(collection, each, None) for each in (name, *former.aliases)]
+        left = tuple(each for each in former.aliases if each != name)  # names under which the page lives on
+        await self.store.write(with_fields(former, aliases=left))
+        return [Said(collection, name, None)]
 
     async def _known(self, former: PageState | None, verdict: DocumentVerdict) -> Known:
         """Read what is known of a host, and of pages that a page may repeat."""

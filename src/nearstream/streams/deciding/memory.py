@@ -31,8 +31,9 @@ class MemoryDecisions:
         self.aliases[collection, alias] = name
 
     async def forget(self, collection: str, name: str) -> None:
-        """Remove the state of a page."""
+        """Remove the state of a page, or one of its other names."""
         self.states.pop((collection, name), None)
+        self.aliases.pop((collection, name), None)
 
     async def read_places(self, collection: str, host: str, folder: str) -> tuple[HostState, bytes]:
         """Return what is known of a host, and of a folder."""

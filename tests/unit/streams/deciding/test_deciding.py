@@ -163,6 +163,18 @@ async def test_a_removed_page_is_forgotten_under_all_names() -> None:
     assert await pages.decider.after_removal(removal) == []
 
 
+async def test_a_name_that_is_removed_ends_alone_and_a_late_fetch_still_gives_its_own() -> None:
+    pages, old, older = Pages(), "https://a.example/old", "https://a.example/older"
+    await pages.take(replace(verdict("unique", 60), url=older), replace(verdict("unique"), url=old))
+    assert pages.said.keys() == {PAGE, old, older}
+    at = TIME + timedelta(hours=2)
+    removal = Retraction(event_id="e" * 32, collection=COLLECTION, scheme="s", document_id=old, removed_at=at)
+    pages.heard(await pages.decider.after_removal(removal))
+    assert pages.said == {old: None}
+    await pages.take(verdict("unique", 180))
+    assert pages.said.keys() == {PAGE, older}
+
+
 async def test_a_removal_of_a_state_before_the_latest_fetch_changes_nothing() -> None:
     pages = Pages()
     await pages.take(verdict("unique", 120))
