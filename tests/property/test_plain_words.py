@@ -100,7 +100,8 @@ def form(text: str) -> str:
 
 
 def words(letters: str) -> st.SearchStrategy[list[str]]:
-    return st.lists(st.text(letters, min_size=1, max_size=9), min_size=1, max_size=30)
+    # Words of one letter each are letters set apart, with or without signs behind them.
+    return st.lists(st.text(letters, min_size=2, max_size=9), min_size=1, max_size=30)
 
 
 @pytest.mark.parametrize("name", LANGUAGES)

@@ -110,7 +110,8 @@ def accents(text: str) -> str:
     beyond = beyond_ascii(text)
     if _COMBINING.search(beyond):
         beyond = beyond_ascii(unicodedata.normalize("NFC", text))
-    return beyond.translate(_ACCENTED)
+    has_accents = any(_ACCENTED[ord(each)] for each in set(beyond))
+    return beyond.translate(_ACCENTED) if has_accents else ""
 
 
 class _Accented(dict[int, str]):

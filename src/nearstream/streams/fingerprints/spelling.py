@@ -19,6 +19,7 @@ _FOLLOWING.pop(0xFFFD)
 _AFTER = f"[{''.join(map(re.escape, map(chr, _FOLLOWING)))}]"
 _MISREAD = re.compile(f"(?:[\u00c2-\u00df]{_AFTER}|[\u00e0-\u00ef]{_AFTER}{{2}}|[\u00f0-\u00f4]{_AFTER}{{3}})+")
 _MISREAD_MIN = 3
+_LEAD = "\u00c2".encode()[:1]  # with which each character begins in UTF-8 that begins such a run
 # By byte what it is: `a` of a word, `0` a digit, `,` a sign within numbers, or a blank.
 _SHAPE = bytes(
     ord("a" if chr(byte).isalpha() or byte >= 0xC0 else "0" if chr(byte).isdigit() else "," if byte in b",.'" else " ")
@@ -43,7 +44,7 @@ def as_meant(text: str) -> str:
     if "&" in text and _ESCAPE.search(text):
         meant = html.unescape(html.unescape(text))
         text = _TAG.sub(" ", meant) if "&lt;" in text else meant
-    if text.isascii() or _FOLLOWING.keys().isdisjoint(map(ord, set(beyond_ascii(text)))):
+    if text.isascii() or _LEAD not in text.encode("utf-8", "surrogatepass") or not _MISREAD.search(text):
         return text
     misread = sum(len(run) for run in _MISREAD.findall(text))
     if misread < 2 * _MISREAD_MIN or 2 * misread < len(beyond_ascii(text)):
