@@ -91,9 +91,9 @@ _MARKUP = re.compile(r"[<>&\s]+")  # which Resiliparse escapes only in some plac
 _PICTURE = re.compile(f"{_IMAGE}([^{_IMAGE}{_ALT}]*){_ALT}([^{_IMAGE}{_END}]*){_END}")
 # Up to the query, and nothing of what is in the page itself.
 _TARGET = re.compile(rf'<a href="((?!data:|javascript:|[?#"])[^"?#]+)|{_IMAGE}((?!data:)[^{_ALT}?#]+)', re.IGNORECASE)
-# Resiliparse takes a letter that stands alone in an element for a symbol, and leaves it out.
+# Resiliparse leaves out an element of one character, as a symbol.
 _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
-_READINGS = ["rp", "rt"]  # of words, which their letters hold
+_READINGS = ["rp", "rt"]  # which repeat the words below them
 _COMMENTS = ["#comments", "#disqus_thread"]
 _UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
@@ -216,7 +216,7 @@ def _marked(field: re.Match[str]) -> str:
 
 
 def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
-    """Return the text of a page in lines, with tags of links and marks at fields and images."""
+    """Return the lines of a page, with links as tags, fields and images between marks."""
     text = extract_plain_text(
         tree,
         preserve_formatting="minimal_html",

@@ -97,8 +97,8 @@ class Pages:
     async def cdx(self, url: str, collection: str, asked: Mapping[str, str]) -> tuple[str, bool]:
         """Return the line of the content that a URL had at its last fetch, or no line.
 
-        In doubt there is none, so that a crawler stores the page. A page without a known WARC record has a line only if
-        `stored` is `any`. The second value says whether there is no line because Redis did not answer in time.
+        In doubt the page has no line, so that a crawler stores the page. A page without a known WARC record has a line
+        only if `stored` is `any`. The second value says whether there is no line because Redis did not answer in time.
 
         Raises:
             RefusedError: A name in `fl` is unknown, or `stored` is another word.

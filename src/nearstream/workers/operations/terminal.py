@@ -111,7 +111,7 @@ class Progress:
     """
 
     what: str  # what is done, in the past tense
-    total: int = 0  # Number of items, or of bytes of which `reach` tells. 0: not known.
+    total: int = 0  # Number of items, or of the bytes that `reach` counts. 0: not known.
     quiet: bool = False  # write nothing
     stream: TextIO = field(default_factory=lambda: sys.stderr)  # where the line is written
     done: int = 0  # number of items done so far

@@ -213,7 +213,7 @@ class NearstreamPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler, and let it hear of requests and responses."""
+        """Make the pipeline of a crawler, and connect the signals of requests and responses."""
         pipeline = cls(settings_of(crawler), crawler)
         crawler.signals.connect(pipeline.note_request, signal=signals.request_scheduled)
         crawler.signals.connect(pipeline.note_response, signal=signals.response_received)

@@ -142,7 +142,7 @@ class NearstreamDownloaderMiddleware:
 
 
 def _ask_for_a_change(request: Request, answer: Answer) -> None:
-    """Let a server send a page only if it has changed, unless the spider does so itself."""
+    """Ask a server only for a changed page, unless the spider already does."""
     given = {"If-None-Match": answer.etag, "If-Modified-Since": answer.last_modified}
     if not any(given.values()) or any(name in request.headers for name in given):
         return

@@ -96,7 +96,7 @@ async def _documents(index: RedisIndex, nows_ms: Sequence[int], step: Callable[[
 
 
 async def _registry(index: RedisIndex, step: Callable[[int], None]) -> tuple[dict[bytes, int], int]:
-    """Return some chunks of the registry with their slots, and how many chunks each stands for."""
+    """Return a sample of the registry's chunks with their slots, and how many chunks each represents."""
     chunks: dict[bytes, int] = {}
     one_in, passed = 1, 0
     async for slot, key in stored_keys(index, KeyKind.REGISTRY):
