@@ -113,6 +113,10 @@ def given(folder: Path) -> None:
     (folder / "documents.jsonl").write_bytes(b"\n".join(LINES[:12]) + b"\n")
     pages = [{"url": f"https://a.example/{number}", "text": TEXTS[5] + " again" * number} for number in (1, 2)]
     (folder / "saved-pages.jsonl").write_text("".join(f"{json.dumps(page)}\n" for page in pages))
+    fetches = [{"t": hours, "url": "https://a.example/1", "html": f"<p>{TEXTS[5]} {hours}"} for hours in (0, 6, 12)]
+    (folder / "fetches.jsonl.gz").write_bytes(
+        gzip.compress("".join(f"{json.dumps(each)}\n" for each in fetches).encode())
+    )
     (folder / "shared.key").write_text("a key that both sides of a check have agreed on")
     (folder / "shared.key").chmod(0o400)
     content = HTTP + TEXTS[4].encode()

@@ -1,7 +1,12 @@
-"""A spider as a user would write it: `python spider.py START`. Its settings are those of docs/crawler.md."""
+"""A spider as a user would write it: `python spider.py START [DAYS]`. Its settings are those of docs/crawler.md.
+
+With days, its pages say that they were fetched so many days ago.
+"""
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
@@ -24,11 +29,16 @@ class Spider(CrawlSpider):
     rules = (Rule(LinkExtractor(), callback="parse_page", follow=True),)
 
     def parse_start_url(self, response: Response, **_: object) -> Iterator[PageItem]:
-        yield page_item(response)
+        yield self._item(response)
 
     def parse_page(self, response: Response) -> Iterator[PageItem]:
         if is_page(response):
-            yield page_item(response)
+            yield self._item(response)
+
+    def _item(self, response: Response) -> PageItem:
+        item = page_item(response)
+        ago = timedelta(days=int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+        return replace(item, observed_at=(datetime.fromisoformat(item.observed_at) - ago).isoformat())
 
 
 if __name__ == "__main__":

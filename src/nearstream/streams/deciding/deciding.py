@@ -15,7 +15,7 @@ from nearstream.schemas.labels.decision import Because, Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding import comparing, waits
 from nearstream.streams.deciding.comparing import Change
-from nearstream.streams.deciding.copies import Page, better_of, worse_of
+from nearstream.streams.deciding.copies import COPY_SECONDS, Page, better_of, worse_of
 from nearstream.streams.deciding.errors import Found, error_page, find_error
 from nearstream.streams.deciding.host import (
     Frame,
@@ -193,11 +193,14 @@ def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -
     """Update what is known of a page and its host after a verdict.
 
     A verdict about a fetch that is no later than the one that decided changes nothing. So a verdict that is delivered
-    again gives an equal decision, and of fetches in another order the latest decides.
+    again gives an equal decision, and of fetches in another order the latest decides. An older fetch may still name the
+    WARC record of the payload.
     """
     former, known = fetch.former, fetch.known
     if former is not None and fetch.at_ms <= former.own.at_ms:
-        return Outcome(former, known)
+        payload, payload_ms = _payload(fetch)
+        has_equal = payload.partition(" ")[0] == former.payload.partition(" ")[0]
+        return Outcome(with_fields(former, payload=payload, payload_ms=payload_ms) if has_equal else former, known)
     host, text, turned = fetch.error
     if text is not None:
         state = error_page(former, _fetched(fetch), text)
@@ -213,7 +216,7 @@ def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -
         canonical=better,
         observed=observed,
         changed=changed,
-        wait_seconds=_wait(fetch, known, observed, freshness),
+        wait_seconds=_wait(fetch, known, observed, freshness) or (COPY_SECONDS if better else 0),
     )
     return Outcome(state, known, worse)
 
