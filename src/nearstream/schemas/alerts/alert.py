@@ -53,7 +53,6 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="al
     origins: Origins | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the times."""
         require_times(self.since, self.until)
 
 
@@ -78,7 +77,6 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
     until: Time | None
 
     def __post_init__(self) -> None:
-        """Check the times."""
         require_times(self.since, self.until)
 
     def covers(self, alert: Alert, now_ms: int) -> bool:

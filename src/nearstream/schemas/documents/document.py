@@ -110,9 +110,6 @@ def require_times(*times: datetime | None) -> None:
     """Require times from 1970 to the end of 9999.
 
     A struct calls it when it is decoded, because msgspec has no bounds for times.
-
-    Raises:
-        ValueError: A time lies outside. A decoder adds the path of the struct.
     """
     if not all(EPOCH <= time <= LATEST for time in times if time is not None):
         raise ValueError("Expected times from 1970 to 9999")

@@ -75,7 +75,6 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     sent_at: Time | None = None  # The timestamp of that record.
 
     def __post_init__(self) -> None:
-        """Check the time."""
         require_times(self.observed_at, *(() if self.sent_at is None else (self.sent_at,)))
 
 
@@ -162,7 +161,6 @@ class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
     family: HexId  # Id of the family of the document.
 
     def __post_init__(self) -> None:
-        """Check the time."""
         require_times(self.observed_at)
 
 

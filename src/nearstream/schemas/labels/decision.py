@@ -36,5 +36,4 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     error_text: HexId | None = None  # Of an error page: the family of the text.
 
     def __post_init__(self) -> None:
-        """Check the times."""
         require_times(self.until, self.observed_at, self.unchanged_since)

@@ -58,7 +58,6 @@ class LabelChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", t
     first_seen: Time  # When the first document of the family was observed.
 
     def __post_init__(self) -> None:
-        """Check the times."""
         require_times(self.since, self.first_seen)
 
 

@@ -83,7 +83,6 @@ def _schema(name: str, message: type[msgspec.Struct]) -> Json:
 
 
 def _structs(names: Container[str]) -> list[type[msgspec.Struct]]:
-    """Return the messages and parts of messages with these names."""
     found: list[type[msgspec.Struct]] = [msgspec.Struct]
     for each in found:
         found += each.__subclasses__()
@@ -117,7 +116,6 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 @cache
 def _bodies(module: str) -> dict[str, str]:
-    """Return the source of each class of a module of messages."""
     is_ours = module.startswith("nearstream.")
     return dict(_CLASS.findall(inspect.getsource(sys.modules[module]))) if is_ours else {}
 

@@ -43,7 +43,6 @@ class InvalidMessageError(Exception):
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:
-        """Compose the message from the reason and its detail."""
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -62,11 +61,7 @@ _SIGNATURE_LINE = msgspec.json.Decoder(Signature)
 
 
 def decode_document(value: bytes) -> Document:
-    """Decode a document from JSON, with or without a byte order mark.
-
-    Raises:
-        InvalidMessageError: `not_json`, `invalid_id`, `invalid_time` or `invalid_message`.
-    """
+    """Decode a document from JSON, with or without a byte order mark."""
     return _decoded(_DOCUMENT.decode, _without_junk(value) if len(value) > _LARGE_BYTES else value)
 
 
@@ -74,9 +69,6 @@ def _without_junk(value: bytes) -> bytes:
     """Return a large document in JSON without repeated and unknown fields.
 
     To compare a million labels with their pattern would hold the interpreter for half a second.
-
-    Raises:
-        InvalidMessageError: `not_json`, or the reason for a field that is too large and holds no content.
     """
     sent = _decoded(_AS_SENT.decode, value)
     fields = {name: raw for name in _FIELDS if (raw := bytes(getattr(sent, name)))}
@@ -87,29 +79,17 @@ def _without_junk(value: bytes) -> bytes:
 
 
 def decode_event(value: bytes) -> Event:
-    """Decode a verdict, a relation event or a retraction from JSON.
-
-    Raises:
-        InvalidMessageError: `not_json`, or `invalid_message` if a field is invalid or the type is unknown.
-    """
+    """Decode a verdict, a relation event or a retraction from JSON."""
     return _decoded(_EVENT.decode, value)
 
 
 def decode_json(kind: type[_Message], value: bytes) -> _Message:
-    """Decode a message of any other kind from JSON.
-
-    Raises:
-        InvalidMessageError: `not_json`, `invalid_id`, `invalid_time`, or `invalid_message` if another field is invalid.
-    """
+    """Decode a message of any other kind from JSON."""
     return _decoded(msgspec.json.Decoder(kind).decode, value)
 
 
 def decode_label_request(value: bytes) -> LabelRequest:
-    """Decode from JSON what a client of the HTTP API says about a document.
-
-    Raises:
-        InvalidMessageError: `not_json`, `invalid_id`, or `invalid_message` if another field is invalid.
-    """
+    """Decode from JSON what a client of the HTTP API says about a document."""
     request = decode_json(LabelRequest, value)
     if (request.id is None) is (request.signature is None):
         raise InvalidMessageError(Reason.INVALID_MESSAGE, "expected either $.id or $.signature")
@@ -120,9 +100,6 @@ def decode_signature(value: bytes) -> Signature:
     """Decode a signature from msgpack, without checking its byte fields.
 
     Their content depends on the scheme, see `Scheme.check`.
-
-    Raises:
-        InvalidMessageError: `invalid_signature`, also if there are more than `SIGNATURE_MAX_BYTES`.
     """
     if len(value) > SIGNATURE_MAX_BYTES:
         raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
@@ -153,11 +130,7 @@ def encode_signature_line(signature: Signature) -> bytes:
 
 
 def decode_signature_line(line: bytes) -> Signature:
-    """Decode a signature from the line that `encode_signature_line` has made.
-
-    Raises:
-        InvalidMessageError: `invalid_signature`, also if the signature could not be sent because it is too large.
-    """
+    """Decode a signature from the line that `encode_signature_line` has made."""
     try:
         signature = _SIGNATURE_LINE.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -110,7 +110,6 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     offset: Offset | UnsetType = UNSET  # The offset of that record.
 
     def __post_init__(self) -> None:
-        """Check the time."""
         require_times(self.removed_at)
 
 

@@ -44,7 +44,6 @@ class FamilyRef(msgspec.Struct, frozen=True, kw_only=True):
     sites: Count = 0
 
     def __post_init__(self) -> None:
-        """Check the time."""
         require_times(self.first_seen)
 
 

@@ -192,7 +192,6 @@ def _merged(rule: Rule, tally: Tally, arrivals: Iterable[Arrival]) -> list[Arriv
 
 
 def _next(rule: Rule, subject: Subject, tally: Tally, merged: Sequence[Arrival], newest_ms: int) -> Alert | None:
-    """Return the next alert that the arrivals give, if there is one."""
     if tally.is_firing:
         return _end(rule, tally.alerts[-1].alert, merged, before_ms=newest_ms)
     until = tally.alerts[-1].alert.until if tally.alerts else None

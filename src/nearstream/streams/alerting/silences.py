@@ -11,7 +11,6 @@ class Silences:
     """What was said last about each of at most `SILENCES` subjects."""
 
     def __init__(self) -> None:
-        """Start without any."""
         self._said: OrderedDict[bytes, Silence] = OrderedDict()
 
     def say(self, key: bytes, silence: Silence | None) -> None:

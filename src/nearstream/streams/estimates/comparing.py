@@ -84,11 +84,7 @@ def _host_of(start: str) -> str:
 
 
 def refuse_incomparable(a: Signature, b: Signature) -> None:
-    """Refuse signatures that have nothing to compare.
-
-    Raises:
-        ValueError: The signatures are of two schemes or two collections, or a normal form is empty.
-    """
+    """Refuse signatures that have nothing to compare."""
     if a.scheme != b.scheme or a.collection != b.collection:
         raise ValueError(
             "two signatures of one scheme and one collection expected,"

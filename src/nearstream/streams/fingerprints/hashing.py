@@ -61,7 +61,6 @@ class HashKey:
         return cls.from_secret(PUBLIC_SECRET)
 
     def __repr__(self) -> str:
-        """Show the fingerprint only."""
         return f"HashKey({self.fingerprint})"
 
     def digest(self, data: bytes | memoryview) -> bytes:

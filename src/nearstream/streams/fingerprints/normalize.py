@@ -33,10 +33,6 @@ def normalize(text: str, rules: TextRules = _RULES) -> NormalForm:
     5. Runs of spaces become one space.
 
     This is not idempotent, because the lower case of a normalized text can contain pairs that NFKC would compose.
-
-    Args:
-        text: Any string.
-        rules: The longest run of marks, and the proportion that makes a text spaceless.
     """
     raw = text.encode("utf-8", "surrogatepass")
     tables = None if text.isascii() else unicode_tables()

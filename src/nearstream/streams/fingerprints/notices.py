@@ -191,10 +191,8 @@ def split_notices(text: str) -> Split:
     words. A signature block follows a line of two dashes, and has at most 15 lines and 1,000 characters.
 
     Neither hides a text. If fewer than 8 words of fewer than 40 bytes remain, at most 40 words in sentences without a
-    phrase are cut. No block is a signature if the text has no words before it.
-
-    Args:
-        text: The text of a message. One of more than 32,768 characters is returned as it is.
+    phrase are cut. No block is a signature if the text has no words before it. A text of more than 32,768 characters is
+    returned as it is.
     """
     if len(text) > _TEXT_MAX_CHARACTERS:
         return Split(text)

@@ -88,9 +88,6 @@ def plain_letters(text: str) -> str:
     2. Arabic letters lose their vowel marks and their hamza.
     3. If a word mixes letters of Latin, Cyrillic and Greek, letters that look like those of the script in which most of
        the text is become these, in all words that mix scripts or consist of such letters.
-
-    Args:
-        text: Any text. Nearly all texts are returned as they are.
     """
     if text.isascii():
         return text

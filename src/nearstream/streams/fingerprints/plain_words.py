@@ -68,10 +68,6 @@ def plain_words(text: str, rules: TextRules) -> str:
        Latin without accents and strokes, Latin in all styles, one yeh, kaf and heh in Arabic, one apostrophe, one set
        of digits, Hebrew without points. Zero width spaces are left out.
     3. Blanks between two letters of which one is East Asian are left out.
-
-    Args:
-        text: Any text. ASCII is returned as it is.
-        rules: The longest run of marks that is kept.
     """
     if text.isascii():
         return text

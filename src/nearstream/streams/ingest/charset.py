@@ -97,11 +97,8 @@ def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
     The charset is that of the byte order mark, else UTF-8 if the bytes are valid UTF-8, whatever is declared, because a
     text in another charset is hardly ever valid UTF-8. Escape sequences of ISO-2022 go before both, since they are
     ASCII. Else it is the first declared charset that fits nearly all bytes, unless the detector is much more sure of
-    another one, and else the detected one.
-
-    Args:
-        data: The bytes.
-        labels: The declared charsets, the most credible first. Unknown ones are passed over.
+    another one, and else the detected one. The most credible of the declared charsets comes first. Unknown ones are
+    passed over.
     """
     declared = [charset for label in labels if (charset := charset_named(label))]
     mark_charset, mark = read_bom(data)
@@ -123,7 +120,6 @@ def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
 
 
 def _found_hz(data: bytes) -> Decoded | None:
-    """Decode HZ that is not declared, None if it is something else."""
     from chardet import EncodingEra, detect
 
     sample = data[max(0, data.index(_HZ_START) - _CONTEXT_BYTES) :][:_SAMPLE_BYTES]
@@ -139,7 +135,6 @@ def _one_character(surrogates: re.Match[bytes]) -> bytes:
 
 
 def _of_eight_bits(data: bytes, declared: list[str]) -> Decoded:
-    """Decode bytes that are not valid UTF-8."""
     detected = list(_detected(data))
     scores = dict(reversed(detected))
     detectable = {charset_named(label) for label in _standard_charsets()}

@@ -36,20 +36,12 @@ class DocumentLimits:
 def fill_defaults(
     document: Document, limits: DocumentLimits, timestamp_ms: int | None = None, record_key: bytes | None = None
 ) -> Document:
-    """Fill in the id, lineage and time of a document.
+    """Fill in the id, lineage and time of a document that has one content.
 
-    Args:
-        document: What the producer sent, with one content, in `text`, `html` or `raw`.
-        limits: Limits of a document.
-        timestamp_ms: The record's timestamp in milliseconds since 1970, the default of `observed_at`. If None,
-            `observed_at` is required and may be any time from 1970 on.
-        record_key: The record's key. It becomes the id of a document with neither id nor URL nor lineage.
-
-    Without an id, a document is the next state of the one document that its lineage names, or its URL if it has one.
-    So the record key names the document that a null value under that key removes.
-
-    Raises:
-        InvalidMessageError: `no_content`, `too_large` or `invalid_time`.
+    Without an id, a document is the next state of the one document that its lineage names, or its URL if it has one. So
+    the record key names the document that a null value under that key removes. The key is the id of a document with
+    neither id nor URL nor lineage. Without the timestamp of a record, `observed_at` is required and may be any time
+    from 1970 on.
     """
     content = _content(document)
     if document.text is not None and len(content) > limits.text_bytes:

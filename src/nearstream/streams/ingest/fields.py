@@ -41,11 +41,7 @@ FieldMap = tuple[MappedField, ...]
 
 
 def parse_field_map(text: str) -> FieldMap:
-    """Parse a map such as `text=content observed_at=meta.fetched:epoch_ms`. An empty text is an empty map.
-
-    Raises:
-        ValueError: The text is no map, or names no content.
-    """
+    """Parse a map such as `text=content observed_at=meta.fetched:epoch_ms`. An empty text is an empty map."""
     entries = [_ENTRY.fullmatch(entry) for entry in text.split()]
     fields = tuple(MappedField(entry[1], entry[2], entry[3] or "") for entry in entries if entry)  # type: ignore[arg-type]
     names = [field.name for field in fields]
@@ -137,7 +133,6 @@ def _decoder(names: frozenset[str]) -> tuple[msgspec.json.Decoder[msgspec.Struct
 
 
 def _at(members: dict[str, bytes], path: str) -> bytes:
-    """Return the JSON of the value at a path, nothing if there is none."""
     while path not in members:
         name, _, path = path.partition(".")
         if not path or name not in members:

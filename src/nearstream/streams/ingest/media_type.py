@@ -42,12 +42,8 @@ _UNKNOWN = frozenset({"unknown/unknown", "application/unknown", "*/*"})  # as br
 def media_type_of(content_type: str, content: bytes) -> str:
     """Return the media type of a content, in lower case.
 
-    Args:
-        content_type: As the server sent it. Of several types the first one counts.
-        content: If it begins like HTML and the type is invalid or unknown, its type is `text/html`.
-
-    Returns:
-        What was declared, even if it is invalid, for a content that does not begin like HTML.
+    Of several declared types the first one counts. If the type is invalid or unknown, a content that begins like HTML
+    is `text/html`, and any other one is what was declared.
     """
     declared = content_type.partition(";")[0].partition(",")[0].strip().lower()
     is_known = _VALID.fullmatch(declared) and declared not in _UNKNOWN

@@ -86,13 +86,6 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
     """Parse a record of `documents`.
 
     Equal records give equal results, also when a record is read again.
-
-    Args:
-        record: A record with a null value is a removal.
-        limits: Limits of a document.
-
-    Raises:
-        InvalidMessageError: The record holds no valid document or removal. The error names the reason and the field.
     """
     if record.value is None:
         return _parse_removal(record)
@@ -112,7 +105,6 @@ def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocume
 
 
 def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[Document, tuple[str, ...]]:
-    """Return the document as it was sent, with its content as text unless it is HTML."""
     content_type = _type(headers)
     media_type, charset = _split_content_type(content_type, value)
     if media_type in HTML_TYPES:
@@ -200,7 +192,6 @@ def _removal(named: Document, record: ConsumerRecord) -> Removal:
 
 
 def _from_headers(headers: Headers) -> Document:
-    """Return a document without content, with the fields that its headers hold."""
     fields: dict[str, object] = {}
     labels: dict[str, str] = {}
     for name, value in dict(headers).items():  # if a header is repeated, the last one counts
@@ -233,7 +224,6 @@ def _said_degraded(headers: Headers) -> list[str]:
 
 
 def _validated(fields: dict[str, object] | dict[str, str]) -> Document:
-    """Return a document with these fields, under the rules for JSON."""
     return decode_document(msgspec.json.encode(fields))
 
 
@@ -247,7 +237,6 @@ def _decode_header(field: str, value: bytes | None) -> str:
 
 
 def _split_content_type(value: bytes, content: bytes) -> tuple[str, str]:
-    """Return the media type of a content and its charset, which may be empty, in lower case."""
     text = value.decode("latin-1").lower()
     charset = _CHARSET.search(text)
     return media_type_of(text, content), charset[1] if charset else ""

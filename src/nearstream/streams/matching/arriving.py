@@ -105,12 +105,9 @@ def runs(
 ) -> Iterator[list[tuple[Arrival, Arriving | None]]]:
     """Yield what arrives in runs without two of one document.
 
-    A state that is superseded within its batch has to be alive to those between both, as it is in smaller batches.
-
-    Args:
-        documents: What arrives, in order.
-        are_apart: Nor does a run have two that share a key, two collections, or a removal behind a document. So what
-            becomes of each is what would become of it alone.
+    A state that is superseded within its batch has to be alive to those between both, as it is in smaller batches. If
+    documents `are_apart`, no run has two that share a key, two collections, or a removal behind a document. So what
+    becomes of each is what would become of it alone.
     """
     run: list[tuple[Arrival, Arriving | None]] = []
     names, collection = set[str | bytes](), ""

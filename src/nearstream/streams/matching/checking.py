@@ -87,15 +87,7 @@ def answer(
     labelled: Contained | None = None,
     files: Attached | None = None,
 ) -> CheckAnswer:
-    """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk.
-
-    Args:
-        found: What the document is.
-        bulk_count: The copies of bulk.
-        details: The labels of the family of which it is a copy.
-        labelled: The labelled text of which it has a passage.
-        files: The mails that have its attachments.
-    """
+    """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk."""
     best, family, known = found.best, found.family, _known(found, details)
     count = family.joined[0] if family else 0
     numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)

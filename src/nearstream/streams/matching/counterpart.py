@@ -200,12 +200,8 @@ def covers_of(newcomer: Signature, compared: Sequence[Compared]) -> list[Source]
 def novelty_of(newcomer: Signature, compared: Sequence[Compared], sources: Sequence[Source] | None = None) -> Novelty:
     """Return how much of a document is new, beside the documents that it was compared with.
 
-    Its `redundant` is the answer of a look-up. A verdict says what the decision about its document says.
-
-    Args:
-        newcomer: The document.
-        compared: The other documents, the best one first.
-        sources: What `covers_of` returns for these, in their order. None: it is called here.
+    Its `redundant` is the answer of a look-up. A verdict says what the decision about its document says. `sources` is
+    what `covers_of` returns for the other documents, if that is known.
     """
     found = novelty(newcomer, covers_of(newcomer, compared) if sources is None else sources)
     return replace(found, redundant=any(each.has_all for each in compared[:1]))

@@ -48,10 +48,7 @@ class FamilyFacts:
 def family_facts(growth: Growth | None, founder: int, own: Recorded) -> FamilyFacts:
     """Return size and growth of the family of a document, without its name.
 
-    Args:
-        growth: What its home knows of it.
-        founder: Its number if nobody else has joined it.
-        own: The document.
+    Without further members `founder` is the number of the document.
     """
     if growth is not None and growth.family_id:
         return facts_of(growth)
@@ -87,10 +84,7 @@ def own_family_id(founder: Signature | Recorded, scheme: str) -> str:
 async def families_of(store: Store, founders: Sequence[int], now_ms: int = 0) -> list[FamilyFacts]:
     """Return those families of these founders that have a second member.
 
-    Args:
-        store: The store.
-        founders: The numbers of states, which may have founded families.
-        now_ms: The time, in milliseconds since 1970. 0: that of the store.
+    At 0 `now_ms` is the time of the store.
     """
     grown = await store.growth([Measure(founder, now_ms) for founder in founders])
     families = [facts_of(growth) for growth in grown if growth is not None and growth.family_id]

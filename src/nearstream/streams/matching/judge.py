@@ -47,7 +47,6 @@ class Documents:
     """
 
     def __init__(self, scheme: Scheme, thresholds: Thresholds, relations: frozenset[str]) -> None:
-        """Take the scheme of all signatures, the thresholds of the rules, and the relations to be sent."""
         self.counts = MatchCounts()
         self._scheme, self._thresholds, self._relations = scheme, thresholds, relations
         self._hints = Hints(HINTS_CAP)
@@ -98,11 +97,7 @@ class Documents:
         return KeyMatch(bands, anchors, shared.by_digest, by_lineage, shared.in_full_bucket, shared.shares_rare)
 
     def record_of(self, number: int, known: Known) -> Recorded:
-        """Return the record of a state, unpacked as far as a comparison needs it.
-
-        Raises:
-            KeyError: Its record is not known.
-        """
+        """Return the record of a state, unpacked as far as a comparison needs it."""
         packed = known.records[number]
         held = self._records.get(number)
         if held is None or held[0] is not packed:
@@ -255,7 +250,6 @@ class Hints:
     """
 
     def __init__(self, cap: int) -> None:
-        """Remember at most this many anchors, and at least half as many."""
         self._half = cap // 2
         self._young: dict[bytes, int] = {}
         self._old: dict[bytes, int] = {}

@@ -107,11 +107,7 @@ async def look_up_all(
 ) -> list[Neighbours]:
     """Return the neighbours of each document, with their families.
 
-    Args:
-        store: The store, of which this only reads.
-        asked: The documents, at least one, of one scheme.
-        now_ms: The time at which the growth of families is asked for, in milliseconds since 1970. 0: that of the store.
-        pause: Awaited after each document that is compared.
+    The store is only read. At 0 `now_ms` is the time of the store. `pause` is awaited after each comparison.
     """
     documents = Documents(asked[0].scheme, asked[0].thresholds, frozenset())
     listing, known = _Listing(documents), Known()

@@ -51,7 +51,6 @@ class Teller:
     """Builds verdicts and events from decided documents."""
 
     def __init__(self, documents: Documents, scheme: Scheme, relations: frozenset[str]) -> None:
-        """Take what knows the documents, the scheme, and the relations to be sent."""
         self._documents = documents
         self._scheme = scheme
         self._relations = relations

@@ -103,14 +103,7 @@ def confidence(relation: str, rule: str, low_confidence: Sequence[str]) -> float
 def describe(pair: Related, family: str | UnsetType = UNSET) -> PairEvent:
     """Build the event about a pair of related documents.
 
-    Shares are rounded to 4 decimals.
-
-    Args:
-        pair: The documents.
-        family: Id of the family of the document that arrived.
-
-    Raises:
-        KeyError: The verdict is `unrelated`, for which there is no event.
+    Shares are rounded to 4 decimals. `family` is the id of the family of the document that arrived.
     """
     verdict, fields = pair.verdict, {**_fields(pair), "family": family}
     if verdict.relation == "containment":
@@ -173,14 +166,7 @@ def common_spans(pair: Related) -> tuple[Span, ...]:
 
 
 def retraction(key: str, removed_at_ms: int, scheme: str, origin: Origin | None = None) -> Retraction:
-    """Build the event that voids all others about a removed document.
-
-    Args:
-        key: Document key, `<collection>/<id>`.
-        removed_at_ms: Timestamp of the removal, milliseconds since 1970.
-        scheme: Name of the scheme.
-        origin: The record of the removal on `documents`, None if it came from no topic.
-    """
+    """Build the event that voids all others about a removed document."""
     collection, _, document_id = key.partition("/")
     position = origin.position if origin else str(removed_at_ms)
     where: dict[str, Any] = {}

@@ -73,7 +73,6 @@ def novelty(arriving: Signature, sources: Sequence[Source]) -> Novelty:
 
 
 def _bytes(spans: Spans) -> float:
-    """Return how many bytes spans that do not touch hold."""
     return sum(end - start for start, end in spans)
 
 

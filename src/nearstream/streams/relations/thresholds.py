@@ -42,7 +42,6 @@ class Thresholds:
     noise_spread_min: float = 0.60  # share of the shorter text beyond which common text is spread among scattered noise
 
     def __post_init__(self) -> None:
-        """Refuse thresholds that no rule can use."""
         for name, value in asdict(self).items():
             if name in _COUNTS and not value >= 1:
                 raise ValueError(f"{name} of at least 1 expected, not {value}")

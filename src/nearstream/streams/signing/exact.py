@@ -28,11 +28,8 @@ def normal_text(text: str, scheme: Scheme) -> str:
 def exact_distance(one: str, other: str, cells: int = CELLS_MAX, *, expected: int | None = None) -> int | None:
     """Return the edit distance of two normal forms: insertions, deletions and substitutions of a character.
 
-    Args:
-        one: A normal form.
-        other: Another one.
-        cells: Most cells of the table, the product of both lengths. None is returned where there are more.
-        expected: What the distance hardly exceeds. If so, cells that no shorter way reaches are not computed.
+    None is returned where the table has more than `cells`. What the distance hardly exceeds is `expected`: cells that
+    no shorter way reaches are then not computed.
     """
     return Levenshtein.distance(one, other, score_hint=expected) if len(one) * len(other) <= cells else None
 

@@ -149,7 +149,6 @@ class Signer:
 
 
 def _milliseconds(observed_at: datetime) -> int:
-    """Return whole milliseconds since 1970, rounded down."""
     if observed_at.tzinfo is None:
         raise ValueError("observed_at: a time zone expected")
     return to_milliseconds(observed_at)
@@ -162,11 +161,7 @@ def _present(value: _Value | None, name: str) -> _Value:
 
 
 def packed_context(scheme: Scheme, key: HashKey) -> bytes:
-    """Return the table, salts and numbers for C, 8 bytes each, ordered as `Numbers` in native/job.h.
-
-    Raises:
-        ValueError: The LD signature has other windows or more rates than C has room for.
-    """
+    """Return the table, salts and numbers for C, 8 bytes each, ordered as `Numbers` in native/job.h."""
     text, sketch, ld = scheme.text, scheme.sketch, scheme.ld
     # The C code has the width of an LD window as a constant, so a scheme cannot set another one.
     if ld.window_bytes != LD_WINDOW_BYTES or len(ld.rates) > _MAX_RATES:

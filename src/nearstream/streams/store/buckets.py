@@ -83,7 +83,6 @@ class Buckets:
         self.withdraw(Entry(number, 0, self._keys.pop(number, b"")))
 
     def _held(self, key: bytes) -> bytes:
-        """Return the numbers of a bucket, packed."""
         held = self._several.get(key)
         if held is None:
             chunk = self._chunks[self._chunk_of(key)]
@@ -92,7 +91,6 @@ class Buckets:
         return held
 
     def _hold(self, key: bytes, before: bytes, numbers: bytes) -> None:
-        """Store the numbers of a bucket in place of those before."""
         if len(numbers) > NUMBER_BYTES:
             self._several[key] = numbers
         elif len(before) > NUMBER_BYTES:

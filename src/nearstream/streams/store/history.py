@@ -68,10 +68,8 @@ class History:
     ) -> None:
         """Know no state.
 
-        Args:
-            retention_ms: How long a document can be found. 0: for ever.
-            clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
-            forgets: Is called with each number that nothing is left of, and the founder of its family.
+        With a retention of 0 documents are found for ever. Without a clock the time is the largest `observed_ms`
+        registered so far. `forgets` is called with each number that nothing is left of, and the founder of its family.
         """
         self.states: dict[int, State] = {}
         self.current: dict[bytes, int] = {}

@@ -43,7 +43,6 @@ class IndexBehindError(Exception):
     """
 
     def __init__(self, partition: int, checkpoint: int) -> None:
-        """Hold the partition and the last offset that the index knows."""
         super().__init__(
             f"partition {partition}: the index has no writes after offset {checkpoint}; "
             f"match its signatures again from offset {checkpoint + 1}"

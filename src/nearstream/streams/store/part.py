@@ -43,12 +43,6 @@ class Part:
     """
 
     def __init__(self, limits: IndexLimits, clock: Callable[[], int] | None = None) -> None:
-        """Create an empty slot.
-
-        Args:
-            limits: Bounds of the index.
-            clock: Returns milliseconds since 1970. None: the time is the largest `observed_ms` registered so far.
-        """
         self.covers: dict[int, int] = {}
         self.buckets = Buckets(limits.bucket_cap)
         self.families: OrderedDict[int, Family] = OrderedDict()
@@ -161,7 +155,6 @@ class Part:
         return answer._replace(is_kept=self._keep(join.founder)) if join.keeps else answer
 
     def _family(self, number: int) -> Family:
-        """Return a family, which is made known by the first who joins or leaves it."""
         family = self._known_family(number)
         if family is None:
             founder = self.history.states.setdefault(number, State(None))

@@ -282,11 +282,7 @@ def append_number(packed: bytearray, number: int) -> None:
 
 
 def take_number(packed: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a place, and where the number ends.
-
-    Raises:
-        IndexError: It does not end.
-    """
+    """Return the number at a place, and where the number ends."""
     number, shift = packed[at] & 0x7F, 7
     while packed[at] > 0x7F:
         at += 1

@@ -94,7 +94,6 @@ class Store:
     """
 
     def __init__(self, transport: Transport, shape: Shape, limits: IndexLimits, *, confirms: bool = False) -> None:
-        """Take what carries the calls."""
         self.shape = shape
         self.confirms = confirms
         self.limits = limits
@@ -289,7 +288,6 @@ class Local:
     """Carries calls to slots in this process."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        """Take the slots."""
         self._parts = parts
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:

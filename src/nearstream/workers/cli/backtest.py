@@ -86,7 +86,6 @@ def _report(player: "Player") -> dict[str, Any]:
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield a table, how decisions do at equal terms, and the worst pages."""
     yield f"{'':34} fetches  wasted  stale page hours    fresh  called the same  saved"
     for name, row in report["policies"].items():
         start = f"{name:34} {row['fetches']:7}  {row['wasted']:6.1%}  {row['stale_page_hours']:16.1f}"

@@ -121,7 +121,6 @@ def _refuse(item: "Refused") -> None:
 
 
 def _show(checked: "Checked", options: argparse.Namespace) -> bool:
-    """Print an answer, and return whether it is yes."""
     signed, answer, _ = checked
     document_id, is_yes = signed.signature.id, bool(answer.match or answer.references)
     if options.novel:
@@ -142,7 +141,6 @@ def _show(checked: "Checked", options: argparse.Namespace) -> bool:
 
 
 def _line(document_id: str, answer: CheckAnswer) -> str:
-    """Return the answer as a line: relation, document, counterpart, details."""
     kind = answer.relation or ("unique" if answer.verdict == "none" else answer.verdict)
     of = f" ~ {printable(answer.match.id)}" if answer.match else ""
     return with_details(f"{kind:<{KIND_COLUMNS}} {printable(document_id)}{of}", _details(answer))

@@ -123,7 +123,6 @@ def _missing(words: list[str]) -> str:
 
 
 def _wanted_id(words: list[str]) -> str:
-    """Return the dead-letter id that the words name, empty if they name none."""
     match words:
         case [one] if _DEAD_ID.fullmatch(one):
             return one
@@ -219,7 +218,6 @@ def _printable_key(dead_letter: StoredDeadLetter) -> str:
 
 
 def _text_lines(value: bytes) -> Iterator[str]:
-    """Yield the first characters of a value, line by line."""
     head = value[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
     shown = head[:SHOWN_CHARACTERS]
     yield from shown.removesuffix("\n").split("\n")

@@ -148,7 +148,6 @@ def drop_former_namespace(settings: Settings, options: argparse.Namespace) -> Ex
 
 
 def _require_agreement(name: str, count: int) -> None:
-    """Ask on the terminal whether the keys of a namespace may be deleted."""
     print_message(f"{count} keys of {name} will be deleted, for good. Type its name to go on:")
     if sys.stdin.readline().strip() != name:
         raise RefusalError("nothing was deleted: another answer than the name came (--yes does not ask)")
@@ -171,7 +170,6 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
 
 
 async def _index_state(address: IndexAddress) -> str:
-    """Return the state of an index, or why it cannot be opened."""
     from nearstream.workers.redis.index.index import RedisIndex
 
     try:

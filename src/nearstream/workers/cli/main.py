@@ -90,7 +90,6 @@ def _discard_output() -> None:
 
 
 def _exit_code(error: Exception) -> Exit | None:
-    """Return the exit code for an expected error, None for a bug."""
     if isinstance(error, SettingsError):
         return Exit.MISCONFIGURED
     if isinstance(error, RefusalError):
@@ -105,7 +104,6 @@ def _exit_code(error: Exception) -> Exit | None:
 
 
 def _message(error: Exception) -> str:
-    """Return the text of an error, for a system error without its number."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

@@ -89,7 +89,6 @@ class _Version(argparse.Action):
     """Prints the version, which is read from the installed package only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and exit."""
         from importlib.metadata import version
 
         print_line(f"nearstream {version('nearstream')}")
@@ -123,7 +122,6 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg] # which i
         values: Any,  # noqa: ANN401 - as argparse
         option: str | None = None,
     ) -> None:
-        """Parse the arguments of the chosen command."""
         _declare(self.choices[values[0]], values[0])
         super().__call__(parser, namespace, values, option)
 
@@ -164,5 +162,4 @@ def create_parser() -> argparse.ArgumentParser:
 
 @cache
 def _declare(parser: argparse.ArgumentParser, name: str) -> None:
-    """Give the parser of a command its arguments, once."""
     resolve_name(f"nearstream.workers.cli.{COMMANDS[name][0]}")(parser)

@@ -33,7 +33,6 @@ class EarlierTexts:
     """The texts of the newest documents, for the exact distance of a document to its counterpart."""
 
     def __init__(self, scheme: "Scheme") -> None:
-        """Keep no text yet."""
         self._scheme = scheme
         self._texts: dict[tuple[str, str], str] = {}
         self._characters = 0
@@ -117,7 +116,6 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str]) -> bool:
-    """Read the documents of references, and return whether none was refused."""
     from nearstream.workers.files.source import read
 
     refused = False

@@ -137,7 +137,6 @@ def _label_documents(deployment: Deployment, options: argparse.Namespace) -> Exi
 
 
 def _decide(deployment: Deployment, options: argparse.Namespace, family: str) -> bool:
-    """Confirm the suspended labels of a family, or take them back, and return whether it has any."""
     from nearstream.workers.operations.sending import decide_label
 
     confirms = options.label == "confirm"
@@ -152,7 +151,6 @@ def _decide(deployment: Deployment, options: argparse.Namespace, family: str) ->
 
 
 def _targets(deployment: Deployment, options: argparse.Namespace) -> Iterator["Target | Refused"]:
-    """Yield the documents to be labelled, and the files that cannot be read."""
     from nearstream.workers.files.source import Refused
     from nearstream.workers.operations.signatures import sign_files
 

@@ -117,7 +117,6 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _serve_status(settings: Settings) -> "StatusServer | None":
-    """Serve metrics and health, unless `NEARSTREAM_STATUS` is off."""
     from nearstream.workers.monitoring.health import Health
     from nearstream.workers.monitoring.status_server import serve_status
 
@@ -130,7 +129,6 @@ def _serve_status(settings: Settings) -> "StatusServer | None":
 
 
 async def _until_stopped(address: str) -> None:
-    """Wait for SIGINT or SIGTERM."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

@@ -95,7 +95,6 @@ def _show_document(deployment: Deployment, options: argparse.Namespace) -> Exit:
 
 
 async def _show_members(deployment: Deployment, options: argparse.Namespace) -> Exit:
-    """Print all members of the family of a document, in the order of joining."""
     from nearstream.workers.redis.index.index import index_to_read
     from nearstream.workers.redis.reading.members import stored_family
 
@@ -137,7 +136,6 @@ def document_report(inspected: "Inspected") -> dict[str, Any]:
 
 
 def _state_report(state: "StateFacts") -> dict[str, Any]:
-    """Return a state as it was found, but of its signature only what can be read."""
     told: dict[str, Any] = to_builtins(state)
     member = state.family
     family = member and member.facts and to_builtins(family_report(member.facts))
@@ -195,7 +193,6 @@ def _signature_lines(signature: Signature) -> Iterator[str]:
 
 
 def _family_lines(state: "StateFacts") -> Iterator[str]:
-    """Yield the place of a state in its family, and how large that is."""
     member = state.family
     facts = member.facts if member else None
     if member is None:

@@ -187,7 +187,6 @@ def best(families: Sequence[FamilyFacts], top: int) -> list[FamilyFacts]:
 
 
 def _rankings() -> Iterator[tuple[str, Rank]]:
-    """Yield the title and the numbers of each ranking."""
     yield "the largest families", _size
     yield "the fastest growing: those that most documents joined in the last hour, else day, else week", _joined
 
@@ -201,7 +200,6 @@ def _joined(family: FamilyFacts) -> tuple[int, ...]:
 
 
 def _top(families: Sequence[FamilyFacts], rank: Rank, count: int) -> list[FamilyFacts]:
-    """Return the families with the largest numbers above 0."""
     ranked = {_key(family): family for family in families if any(rank(family))}.values()
     return heapq.nsmallest(count, ranked, key=lambda family: (*(-number for number in rank(family)), _key(family)))
 
@@ -225,7 +223,6 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 def _of_limit(report: IndexReport) -> str:
-    """Say how much memory Redis has left, and for how many documents."""
     used, limit, each = report.redis_used_bytes, report.redis_limit_bytes, report.bytes_a_document
     told = f"{in_bytes(used)} used" + (f", {each} bytes a document" if each else "")
     if not limit:

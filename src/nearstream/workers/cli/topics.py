@@ -73,7 +73,6 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 def _write_schemas(options: argparse.Namespace) -> Exit:
-    """Write down what the topics hold, without asking Kafka."""
     if options.action != "list":
         print_message("nearstream topics: --schemas goes without an action")
         return Exit.USAGE

@@ -63,9 +63,6 @@ def load_alerts(path: str) -> AlertSettings:
 
     `public_url` stands above them. Alerts without a table are off. If no alert has one, the default rules hold. No path
     gives the default rules without targets.
-
-    Raises:
-        SettingsError: The file cannot be read, or a table is not valid. The message is one line that names it.
     """
     if not path:
         return AlertSettings(DEFAULT_RULES)
@@ -99,7 +96,6 @@ def _rule(path: str, name: str, table: Any) -> Rule:  # noqa: ANN401 - as tomlli
 
 
 def _tables(path: str) -> dict[str, Any]:
-    """Return the content of a TOML file."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -111,8 +107,6 @@ def _tables(path: str) -> dict[str, Any]:
 
 
 class _TargetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the file."""
-
     name: Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
     form: Form
     url: str = ""
@@ -120,11 +114,7 @@ class _TargetTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_targets(tables: object) -> tuple[WebhookTarget, ...]:
-    """Return the targets of the tables `[[webhook]]`.
-
-    Raises:
-        ValueError: A table is not valid. The message names it, and never quotes an address.
-    """
+    """Return the targets of the tables `[[webhook]]`."""
     try:
         checked = msgspec.convert(tables, tuple[_TargetTable, ...])
     except msgspec.ValidationError as error:

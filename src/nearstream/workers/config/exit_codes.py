@@ -20,6 +20,5 @@ class RefusalError(Exception):
     """What a command was asked for is refused. The message is its answer."""
 
     def __init__(self, message: str, exit_code: Exit = Exit.NO) -> None:
-        """Refuse with a message."""
         super().__init__(message)
         self.exit_code = exit_code

@@ -22,7 +22,6 @@ def unfit(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _useless(given: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Return the settings that would not be used, and why."""
     protocol, mechanism = given["kafka_security"], given["kafka_sasl_mechanism"]
     does_not = f"NEARSTREAM_KAFKA_SECURITY={protocol} does not use it, expected"
     tokens = (*_TOKEN_SOURCES, "kafka_token_form", "kafka_token_extensions")

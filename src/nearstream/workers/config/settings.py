@@ -109,9 +109,6 @@ def load(environment: Mapping[str, str] = os.environ) -> Settings:
     """Read and check the settings of an environment.
 
     `NEARSTREAM_X_FILE` names a file that contains the value of `NEARSTREAM_X`.
-
-    Raises:
-        SettingsError: A variable is unknown, unreadable or out of range. The message names it.
     """
     known = {item.name: item for item in fields(Settings)}
     given: dict[str, Any] = {}
@@ -164,7 +161,6 @@ def shown(name: str, value: object) -> str:
 
 
 def _meant(name: str) -> str:
-    """Return which name is similar."""
     similar = get_close_matches(name, [item.name for item in fields(Settings)], n=1)
     return f", is it {PREFIX}{similar[0].upper()}?" if similar else ", `env -i nearstream settings` lists all"
 

@@ -52,9 +52,6 @@ def parse_tokens(text: str) -> tuple[ApiToken, ...]:
     A line is `token`, `token collection,collection`, `token collection,collection rate` or `token
     collection,collection rate bare`, with `*` for all collections. A last word `against=collection,collection` names
     references. Empty lines and those that begin with `#` are left out.
-
-    Raises:
-        ValueError: A line cannot be read, or no line is a token. The message quotes none.
     """
     lines = [(at, line.split()) for at, line in enumerate(text.splitlines(), 1) if not line.startswith("#")]
     tokens = tuple(_token(at, words) for at, words in lines if words)

@@ -62,13 +62,11 @@ class HtmlProcesses:
             self._free.put(None)
 
     def __enter__(self) -> Self:
-        """Return the pool."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the pool."""
         self.close()
 
     @staticmethod
@@ -157,11 +155,7 @@ class _Child:
         self._is_ready = False
 
     def is_ready(self, wait_seconds: float) -> bool:
-        """Wait until the process can work.
-
-        Raises:
-            OSError: The process ended, or has not become ready for `_START_MAX_SECONDS`.
-        """
+        """Wait until the process can work."""
         if not self._is_ready:
             try:
                 self._receive(4, time.monotonic() + wait_seconds)
@@ -173,11 +167,7 @@ class _Child:
         return True
 
     def ask(self, question: bytes, deadline_seconds: float) -> bytes:
-        """Return the answer to a question.
-
-        Raises:
-            OSError: There is no answer within the deadline, or the process ended.
-        """
+        """Return the answer to a question."""
         deadline = time.monotonic() + deadline_seconds
         self._socket.settimeout(deadline_seconds)
         self._socket.sendall(len(question).to_bytes(4, "big") + question)

@@ -37,9 +37,6 @@ def undo(body: bytes, transfer: str, content: str, max_bytes: int) -> Body:
     What was stored without an encoding that is declared is left as it is. Without a declaration gzip is unpacked, and
     all chunks are joined if the last one is there. Unknown encodings are passed over. Of a content that is too long one
     byte more than `max_bytes` is unpacked.
-
-    Raises:
-        OSError: The body is damaged, or encoded in no known way.
     """
     is_cut_off = False
     if "chunked" not in transfer.lower():
@@ -91,7 +88,6 @@ def _shown(body: bytes) -> list[str]:
 
 
 def _dechunked(body: bytes) -> Body:
-    """Return the chunks of a body, or all of it if it has none."""
     pieces, at = list[bytes](), 0
     while chunk := _chunk_line(body[at : at + _CHUNK_LINE_BYTES]):
         size = int(chunk[1], 16)
@@ -134,7 +130,6 @@ def _inflated(body: bytes, max_bytes: int, wbits: int) -> Body:
 
 
 def _from_reader(body: bytes, max_bytes: int, name: str) -> Body:
-    """Unpack what FastWARC reads."""
     from fastwarc.stream_io import BrotliReader, ZstdReader
 
     reader = {"br": BrotliReader, "zstd": ZstdReader}[name](BytesIO(body))

@@ -53,8 +53,6 @@ PassedOver = Literal["revisit", "no_response", "http_status", "media_type", "emp
 
 
 class _Buffer:
-    """The part of a file that has been read and is still needed."""
-
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.offset = 0  # byte of the file at which the part begins
         self.data = bytearray()
@@ -144,7 +142,6 @@ class Redirects:
     """The URLs that redirect to pages which have not come yet."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._sources: dict[str, list[str]] = {}
 
     def add(self, url: str, location: str) -> None:
@@ -236,7 +233,6 @@ def _revisited(record: "WarcRecord") -> Redirect | PassedOver:
 
 
 def _redirect(record: "WarcRecord") -> Redirect | None:
-    """Return the permanent redirect that a record with an HTTP response holds."""
     url, location = _target(record), record.http_headers.get("Location")
     is_permanent = record.http_headers.status_code in PERMANENT
     return Redirect(url, location) if is_permanent and url and location else None
@@ -247,7 +243,6 @@ def _target(record: "WarcRecord") -> str:
 
 
 def _page(found: Record, record: "WarcRecord") -> WarcPage | Redirect | Broken | PassedOver:
-    """Return what a record holds."""
     url = _target(record)
     if not url or record.record_date is None:
         return Broken(found.offset, "expected WARC-Target-URI and WARC-Date")
@@ -277,7 +272,6 @@ def _payload(record: "WarcRecord") -> str:
 
 
 def _body(record: "WarcRecord") -> Body:
-    """Return the content of a record, cut off at one byte more than allowed."""
     stored = bytearray()
     while piece := record.reader.read():
         stored += piece

@@ -52,8 +52,6 @@ class UnreadableFileError(Exception):
 
 @dataclass
 class _Stored:
-    """The file as it is stored."""
-
     stream: BufferedReader  # the rest of the file
     start: bytes  # what was read of the stream to recognise it
     count: int = 0  # bytes read by the decompressor so far
@@ -70,15 +68,8 @@ def read_pieces(stream: BufferedReader, name: str) -> Iterator[bytes]:
     """Yield the content of a file in pieces: unpacked, in UTF-8, without a byte order mark.
 
     Gzip and zstd are recognised by their first bytes, UTF-16 and UTF-32 by their byte order mark. What arrives through
-    a pipe that is not compressed is yielded as soon as it arrives.
-
-    Args:
-        stream: The file as it is stored.
-        name: Its name. With a suffix of `PACKED_SUFFIXES` it has to be compressed.
-
-    Raises:
-        UnreadableFileError: A stream is damaged, cut off or expands too much, or the text does not fit its mark.
-        OSError: The file cannot be read.
+    a pipe that is not compressed is yielded as soon as it arrives. A file whose name has a suffix of `PACKED_SUFFIXES`
+    has to be compressed.
     """
     start = stream.read(START_BYTES)
     if packing := packing_of(start):
@@ -115,7 +106,6 @@ def with_head(pieces: Iterator[bytes], is_enough: Callable[[bytearray], bool]) -
 
 
 def _fail(error: UnreadableFileError) -> Iterator[bytes]:
-    """Raise an error when the content is read, after no content."""
     yield b""
     raise error
 
@@ -194,7 +184,6 @@ def _in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Convert pieces to UTF-8, unless they have this encoding by their mark already."""
     if encoding == "utf-8":
         yield from pieces
         return
@@ -232,9 +221,6 @@ def split_values(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     Only brackets and quotation marks are looked at, so a value that closes its own is split from the next one even if
     it is no JSON. A missing or additional comma is ignored. Of a value longer than `DOCUMENT_MAX_BYTES` only the
     beginning is kept.
-
-    Raises:
-        UnreadableFileError: After the last value: the array is not closed.
     """
     array_line = 0
     tokens = _tokens(pieces)

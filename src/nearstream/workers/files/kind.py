@@ -37,9 +37,6 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
 
     The beginning is `HEAD_BYTES`, or all of the content, or of a pipe at least a line. A pipe holds JSON, because most
     have more than one document.
-
-    Raises:
-        UnreadableFileError: It holds no text, JSON, HTML, mail or WARC, or an extra is missing.
     """
     suffix = _suffix(name)
     _refuse_unread(suffix, head)
@@ -93,7 +90,6 @@ def _refuse_binary(content: bytes) -> None:
 
 
 def _suffix(name: str) -> str:
-    """Return the suffix of a file in lower case, without that of its compression."""
     path = PurePath(name.lower())
     return (path.with_suffix("") if path.suffix in PACKED_SUFFIXES else path).suffix
 

@@ -95,7 +95,6 @@ def _unquoted(raw: bytearray) -> bytes:
 
 
 def _lines(content: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a content with their ends. A line of more than a message is yielded in pieces."""
     rest = bytearray()
     for piece in content:
         first, *others = piece.split(b"\n")

@@ -68,16 +68,11 @@ def read(
 ) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
-    Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents
-    of a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file
-    or a message of an mbox that cannot be read is refused, and the others are read. No two documents are read at one
-    time, so one without a time of its own is newer than those before it.
-
-    Args:
-        paths: Files, folders (also Maildirs), or `-` for standard input.
-        key: The deployment's key, which hashes short messages. None: the public key.
-        passed_over: Counts, by reason, of records of WARC files that hold no page to send. They are increased.
-        mail_content: `whole` or `thread`, as `read_message` takes it.
+    Of a folder, all files that are not hidden are read, in order of their names. `kind_of` decides how the documents of
+    a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file or a
+    message of an mbox that cannot be read is refused, and the others are read. No two documents are read at one time,
+    so one without a time of its own is newer than those before it. `passed_over` counts, by reason, records of WARC
+    files that hold no page to send. `mail_content` is `whole` or `thread`.
     """
     passed_over = Counter() if passed_over is None else passed_over
     offsets, read_ms, before = count(), 0, 0
@@ -127,7 +122,6 @@ def _size(path: str) -> int:
 
 
 def _files(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the files of the paths, and the folders that cannot be listed."""
     for path in paths:
         if path == STDIN or not os.path.isdir(path):
             yield path
@@ -162,7 +156,6 @@ def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator
 
 
 def _file(path: str, kind: Kind, content: Iterator[bytes], mail: ReadMail) -> Item:
-    """Return the one document of a file."""
     if kind != "mail":
         return _text(path, content) if kind == "text" else _page(path, content)
     value, headers, degraded = mail(whole_message(content), _time_of_change(path))
@@ -170,7 +163,6 @@ def _file(path: str, kind: Kind, content: Iterator[bytes], mail: ReadMail) -> It
 
 
 def _values(path: str, kind: Kind, content: Iterator[bytes]) -> Iterator[Item]:
-    """Yield the documents of a file that holds JSON."""
     name = _name(path)
     if kind == "json_lines":
         yield from (_item(f"{name}:{line}", value, []) for line, value in split_lines(content))
@@ -246,7 +238,6 @@ def _until_failure(content: Iterator[bytes], failures: list[UnreadableFileError 
 
 
 def _document(page: WarcPage, asked: str) -> WarcDocument:
-    """Return the document of a page under the URL that redirects to it, or its own."""
     fields = {"url": asked, "observed-at": page.observed_at.isoformat(), "source": "crawler"}
     if asked != page.url:
         fields |= {"id": name_of_page(page.url), "lineage": name_of_page(page.url)}
@@ -290,7 +281,6 @@ def _page(path: str, content: Iterator[bytes]) -> Item:
 
 
 def _of_file(path: str, value: bytes, content_type: bytes) -> Item:
-    """Return the only document of a file, with its path as id."""
     _require_id(path)
     headers: Headers = [
         ("content-type", content_type),
@@ -301,7 +291,6 @@ def _of_file(path: str, value: bytes, content_type: bytes) -> Item:
 
 
 def _whole(content: Iterator[bytes]) -> bytes:
-    """Return the content of a file, at most `DOCUMENT_MAX_BYTES`."""
     value = bytearray()
     for piece in content:
         value += piece[: DOCUMENT_MAX_BYTES - len(value)]

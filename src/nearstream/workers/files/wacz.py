@@ -29,11 +29,7 @@ class _Bounded:
 
 
 def warc_files(stream: BufferedReader) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield the name and the unpacked content of each WARC file.
-
-    Raises:
-        UnreadableFileError: It is no zip file or holds no WARC file, or one of these cannot be read.
-    """
+    """Yield the name and the unpacked content of each WARC file."""
     try:
         with ZipFile(cast(IO[bytes], _Bounded(stream))) as archive:
             found = [each for each in archive.infolist() if each.filename.lower().endswith(_WARC)]
@@ -46,7 +42,6 @@ def warc_files(stream: BufferedReader) -> Iterator[tuple[str, Iterator[bytes]]]:
 
 
 def _unpacked(archive: ZipFile, file: ZipInfo) -> Iterator[bytes]:
-    """Yield the content of a file of the archive, which may be packed twice."""
     if file.flag_bits & _IS_ENCRYPTED:
         raise UnreadableFileError("it is encrypted")
     if file.file_size > max(INFLATED_MAX_BYTES, INFLATED_MAX_RATIO * file.compress_size):

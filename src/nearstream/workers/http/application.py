@@ -177,7 +177,6 @@ async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
 
 
 async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
-    """Accept connections at an address."""
     loop, server = asyncio.get_running_loop(), runner.server
     if server is None:
         raise RuntimeError("the runner was not set up")

@@ -302,8 +302,6 @@ class Checker:
         return task
 
     def _count(self, group: set[asyncio.Future[Any]], task: asyncio.Future[Any]) -> None:
-        """Add a task to a group until it ends."""
-
         def ended(_: asyncio.Future[Any]) -> None:
             group.discard(task)
             error = None if task.cancelled() else task.exception()
@@ -316,14 +314,12 @@ class Checker:
 
 
 def _reason(learning: Learning | None) -> LearnReason:
-    """Return why a document is not learned, or an empty text."""
     if learning is None:
         return "outbox_full"
     return learning.result() if learning.done() else "deadline"
 
 
 def _bytes_of(source: Source) -> int:
-    """Return the size of the text to sign, or the largest possible size if it is compressed."""
     if isinstance(source, Unsigned):
         return len(source.document.text or "")
     if header(source.headers, "content-encoding") is not None:

@@ -55,7 +55,6 @@ class Day:
     """Makes a crawl, mail with a storm, a story of papers, and broken records. Each run makes equal ones."""
 
     def __init__(self, examples: Sequence[Document]) -> None:
-        """Make texts of the words of examples. Each example is a record of every hour too."""
         self._examples = [
             Document(id=each.id, text=each.text, collection="web", lineage=each.lineage) for each in examples
         ]
@@ -128,7 +127,6 @@ class Replay:
     """The day, matched by an index in memory, in `feed`. `signatures` has the newest states of each document."""
 
     def __init__(self, deployment: Deployment, examples: Sequence[Document]) -> None:
-        """Begin at the first minute of the day."""
         self._deployment, self._offset = deployment, 0
         self.index = local_store(replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS), self.now_ms)
         self.feed = Feed(self.now_ms, "demo")

@@ -49,7 +49,6 @@ class Outbox:
     """Sends records to Kafka, which confirms each of them with all replicas in sync."""
 
     def __init__(self, sending: KeptSender) -> None:
-        """Send by this sender."""
         self._sending = sending
         self._records = 0
         self._bytes = 0

@@ -149,7 +149,6 @@ async def _document(feed: Feed, stored: Stored, request: web.Request) -> web.Res
 async def _looked_up(
     stored: Stored, request: web.Request, collection: str, names: Sequence[str]
 ) -> list[Sequence[Signature]]:
-    """Return the states of documents."""
     return await _from_index(request, collection, [stored.states(document_key(collection, name)) for name in names])
 
 
@@ -170,7 +169,6 @@ async def _from_index(
 
 
 async def _events(feed: Feed, readers: set[asyncio.Task[object]], request: web.Request) -> web.StreamResponse:
-    """Send events as they arrive, until the reader leaves or the server stops."""
     wanted = collections_of(request[ACCESS], request.query.get("collection", ""))
     recent = request.query.get("recent", "0")
     if not recent.isascii() or not recent.isdigit() or len(recent) > len(str(RECENT)) or int(recent) > RECENT:

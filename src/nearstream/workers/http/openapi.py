@@ -75,17 +75,14 @@ def _reference(message: type[msgspec.Struct]) -> Json:
 
 
 def _response(meaning: str, message: type[msgspec.Struct] = ApiError) -> Json:
-    """Describe a response with a message in JSON, by default one that says what is wrong."""
     return {"description": meaning, "content": {"application/json": {"schema": _reference(message)}}}
 
 
 def _text(meaning: str, *kinds: str) -> Json:
-    """Describe a response that is text of one of these content types."""
     return {"description": meaning, "content": {kind: {"schema": {"type": "string"}} for kind in kinds}}
 
 
 def _confirmed(message: type[msgspec.Struct]) -> Json:
-    """Describe the responses to a request that Kafka has to confirm."""
     return {
         "202": _response("Kafka has confirmed the record.", message),
         "503": _response("Kafka has not confirmed the record. Ask again after `Retry-After`."),

@@ -192,7 +192,6 @@ async def _cdx(pages: Pages, request: web.Request) -> web.Response:
 
 
 def _page_asked(request: web.Request, others: frozenset[str]) -> Document:
-    """Return the URL and the collection of a question."""
     given = request.query
     if "url" not in given or given.keys() - {"url", "collection"} - others:
         raise RefusedError(400, "bad_request", "expected url=, and perhaps collection=, each percent-encoded")

@@ -143,7 +143,6 @@ class RefusedError(Exception):
     """A request is refused, with a status and what was expected."""
 
     def __init__(self, status: int, error: str, detail: str, *, again: bool = False) -> None:
-        """Refuse a request, for good or for now (`again`)."""
         super().__init__(detail)
         self.status, self.error, self.detail, self.again = status, error, detail, again
 
@@ -165,7 +164,6 @@ class Gate:
     """Knows the tokens, and counts the requests of each."""
 
     def __init__(self, tokens: str) -> None:
-        """Take the tokens of a setting. Without one, none is needed."""
         # How many requests each token may make now, and when that was so.
         self._meters: dict[ApiToken, tuple[float, float]] = {}
         self.take(tokens)

@@ -84,7 +84,6 @@ async def _check(checker: Checker, learner: Learner, request: web.Request) -> we
 
 
 def _bare(answer: CheckAnswer) -> web.Response:
-    """Return yes or no, or that there is no answer."""
     if answer.degraded:
         raise RefusedError(503, answer.reason, "expected Redis to answer in time, ask again", again=True)
     return json_response(BareAnswer(related=answer.match is not None or bool(answer.references)))

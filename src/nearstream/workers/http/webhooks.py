@@ -70,7 +70,6 @@ def summary(alert: Alert) -> str:
 
 
 def _alertmanager(alert: Alert, link: str) -> dict[str, object]:
-    """Return an alert in the form of Alertmanager's webhook, version 4."""
     labels = {"alertname": alert.name, "collection": alert.collection, "subject": alert.subject}
     annotations = {"summary": summary(alert)} | ({"link": link} if link else {})
     fingerprint = blake2b("\n".join(labels.values()).encode(), digest_size=8).hexdigest()
@@ -114,8 +113,6 @@ def _nobody(_: Alert) -> bool:
 
 @dataclass
 class _Line:
-    """What waits for one target."""
-
     target: WebhookTarget
     waiting: asyncio.Queue[Alert] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     sent: deque[str] = field(default_factory=lambda: deque(maxlen=SENT_IDS))
@@ -230,6 +227,5 @@ async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Ale
 
 
 def _is_outdated(alert: Alert) -> bool:
-    """Return whether an alert is about a time that is long past."""
     last = alert.until or alert.since + timedelta(seconds=alert.window_seconds)
     return last.timestamp() + OUTDATED_SECONDS < time.time()

@@ -40,7 +40,6 @@ class Turns:
     """
 
     def __init__(self, most: int) -> None:
-        """Let at most so many work at a time."""
         self._free = most
         self._waiting: list[asyncio.Future[None]] = []
 

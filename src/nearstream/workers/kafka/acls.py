@@ -87,7 +87,6 @@ async def require(settings: Settings, role: str, wait_seconds: float) -> None:
 
 
 async def _granted(client: AIOKafkaAdminClient, topics: list[str], group: str) -> dict[tuple[str, str], int]:
-    """Return the allowed operations on topics and group, as bits."""
     # aiokafka's own requests do not ask for permissions, or drop them from the response.
     response = await client._send_request(_TopicPermissions(topics))
     granted = {("topic", topic[1]): allowed(topic[0], topic[-1]) for topic in response.topics}

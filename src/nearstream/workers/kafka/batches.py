@@ -81,9 +81,6 @@ def unpacked(codec: int, data: bytes) -> Iterator[bytes]:
 
     A piece has at most `PIECE_BYTES`. Of lz4 and snappy it is a block of the format, of at most 4 MiB, or of 22 times
     the compressed size if a snappy batch is a single block. The codec has its number in Kafka's format.
-
-    Raises:
-        CorruptRecordException: The data are damaged, or end too early.
     """
     try:
         yield from _UNPACK[codec](data)
@@ -195,8 +192,6 @@ _UNPACK: Mapping[int, Callable[[bytes], Iterator[bytes]]] = {0: _as_it_is, 1: _g
 
 
 class _Record(NamedTuple):
-    """A record with the attributes that aiokafka's fetcher reads."""
-
     offset: int
     timestamp: int
     timestamp_type: int
@@ -322,7 +317,6 @@ def _headers(data: bytearray) -> Headers:
 
 
 def _bytes(data: bytearray, pos: int) -> tuple[bytes | None, int]:
-    """Return length-prefixed bytes and the position after them, None for length -1."""
     length, pos = decode_varint(data, pos)
     return (None, pos) if length < 0 else (bytes(data[pos : pos + length]), pos + length)
 

@@ -109,11 +109,7 @@ async def require_answer(client: AIOKafkaAdminClient) -> None:
 
 
 async def describe(client: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, list[int]]:
-    """Return the partitions of each topic that exists.
-
-    Raises:
-        SettingsError: The permission to describe a topic is missing. The message names the topic.
-    """
+    """Return the partitions of each topic that exists."""
     found = {}
     for row in await client.describe_topics(list(topics)):
         error = for_code(row["error_code"])
@@ -128,10 +124,6 @@ async def retry_until_answered(ask: Callable[[], Awaitable[_Answer]], wait_secon
     """Call `ask` until the broker answers.
 
     A freshly started broker returns retriable errors while it loads its groups.
-
-    Raises:
-        KafkaUnreachableError: The broker did not answer within `wait_seconds`, or no retry can help. The message
-            begins with `failure`, which says what could not be done.
     """
     loop = asyncio.get_running_loop()
     deadline, report_at = loop.time() + wait_seconds, loop.time() + FIRST_REPORT_SECONDS
@@ -149,12 +141,7 @@ async def retry_until_answered(ask: Callable[[], Awaitable[_Answer]], wait_secon
 
 
 async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: float) -> Any:  # noqa: ANN401 - aiokafka has no types
-    """Return a connected client. Each attempt calls `make` for a new one.
-
-    Raises:
-        KafkaUnreachableError: No broker answered within `wait_seconds`.
-        SettingsError: A broker refuses us, or we refuse its certificate.
-    """
+    """Return a connected client. Each attempt calls `make` for a new one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_seconds
     options = client_options(settings)

@@ -25,11 +25,7 @@ class KeptSender:
     _failed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, records: Sequence[ProducerRecord]) -> None:
-        """Send records and wait until they are confirmed.
-
-        Raises:
-            KafkaUnreachableError: They were not confirmed in time, or there is no connection.
-        """
+        """Send records and wait until they are confirmed."""
         if self._send_all is None:
             raise KafkaUnreachableError("there is no connection to Kafka")
         try:

@@ -79,10 +79,6 @@ async def commit(
 
     Its metadata is a text of at most 4096 bytes (Kafka's default `offset.metadata.max.bytes`), and for how many
     milliseconds the broker keeps both.
-
-    Raises:
-        SettingsError: The group has members. Only they may commit.
-        KafkaError: The broker refused for another reason.
     """
     text, keep_ms = metadata or ("", OffsetCommitRequest.DEFAULT_RETENTION_TIME)
     rows = [(tp.topic, [(tp.partition, offset, text)])]
@@ -117,11 +113,7 @@ async def end_offsets(settings: Settings, topic: str, wait_seconds: float) -> di
 
 
 async def partitions(settings: Settings, topics: Sequence[str], wait_seconds: float) -> list[TopicPartition]:
-    """Return all partitions of these topics.
-
-    Raises:
-        SettingsError: A topic does not exist. The message names it.
-    """
+    """Return all partitions of these topics."""
     async with admin(settings, wait_seconds) as client:
         found = await describe(client, topics)
     for topic in topics:

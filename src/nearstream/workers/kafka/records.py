@@ -90,9 +90,6 @@ async def between(client: AIOKafkaConsumer, tp: TopicPartition, start: int, end:
     """Yield records of a partition from `start` to before `end`.
 
     Both are offsets. Records that the broker no longer has are left out.
-
-    Raises:
-        KafkaUnreachableError: No records arrived for `NOTHING_SECONDS`.
     """
     begins, ends = await client.beginning_offsets([tp]), await client.end_offsets([tp])
     end = min(end, ends[tp])
@@ -228,10 +225,6 @@ async def hand_over(client: AIOKafkaProducer, records: Iterable[ProducerRecord])
     """Hand records to a producer, and return its confirmations.
 
     Each has its topic, and the number of its records.
-
-    Raises:
-        KafkaError: The producer has not taken all of them. Those before may arrive.
-        SettingsError: A topic does not exist.
     """
     by_topic = defaultdict[str, list[ProducerRecord]](list)
     for record in records:

@@ -54,9 +54,6 @@ async def why_unconnected(settings: Settings, wait_seconds: float) -> str:
     """Return why no broker can be used.
 
     aiokafka's clients try one broker after the other, and in the end only report that none could be used.
-
-    Raises:
-        SettingsError: A broker refuses us, or we refuse its certificate. The message names the setting.
     """
     reason = "no answer"
     for address in settings.kafka.split(","):

@@ -39,8 +39,6 @@ Token = tuple[str, float]  # its text, and for how many seconds from now on new 
 
 
 class _Answer(msgspec.Struct):
-    """What an OIDC provider answers (RFC 6749, section 5.1)."""
-
     access_token: str
     expires_in: float = 0.0
 
@@ -71,11 +69,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has
 
 
 def token_provider(settings: Settings) -> TokenProvider:
-    """Return what gives the tokens that these settings name.
-
-    Raises:
-        SettingsError: The package that signs for AWS is not installed.
-    """
+    """Return what gives the tokens that these settings name."""
     extensions = dict(each.split("=", 1) for each in settings.kafka_token_extensions.split())
     if settings.kafka_token_path:
         return TokenProvider(partial(_from_file, settings.kafka_token_path), extensions)
@@ -87,7 +81,6 @@ def token_provider(settings: Settings) -> TokenProvider:
 
 
 async def _from_file(path: str) -> Token:
-    """Return the token that a file holds now."""
     try:
         with await asyncio.to_thread(Path(path).open, "rb") as file:
             held = file.read(_MAX_BYTES)

@@ -57,10 +57,6 @@ async def create_missing(
     """Create the topics that are missing and return their names.
 
     `partitions` is the number of every topic but dead letters. Without it the table decides.
-
-    Raises:
-        SettingsError: The broker refused to create a topic, or `signatures` has another number of partitions. The
-            message names the topic.
     """
     states = await topic_states(settings, wait_seconds, partitions)
     missing = [state for state in states if not state.partitions]
@@ -104,9 +100,6 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
     """Set topic settings that differ from the table, return the changes.
 
     Other settings of a topic and its number of partitions stay as they are.
-
-    Raises:
-        SettingsError: The broker refused a change. The message names the topic.
     """
     wrong = {state.name: state.wrong for state in await topic_states(settings, wait_seconds) if state.wrong}
     if not wrong:
@@ -191,7 +184,6 @@ def _wanted(topic: Topic, partitions: int | None) -> int:
 
 
 def _compared(state: TopicState, partitions: int | None) -> TopicState:
-    """Add the difference to a number of partitions that was asked for."""
     wanted = _wanted(state.topic, partitions)
     if partitions is None or state.partitions in (0, wanted):
         return state

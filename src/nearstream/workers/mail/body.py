@@ -123,7 +123,6 @@ class _Reading:
         return self._taken(text)
 
     def _best(self, parts: Sequence[Part]) -> str:
-        """Return the text of the last alternative, of HTML if there is any."""
         unread = len(self.unread)
         best, others = "", list(sorted(parts, key=_has_html))
         while others and not best.strip():
@@ -180,7 +179,6 @@ def _may_be_text(part: Part) -> bool:
 
 
 def _cut(text: str, max_bytes: int) -> str:
-    """Return the beginning of a text that has at most so many bytes of UTF-8."""
     if 4 * len(text) <= max_bytes:
         return text
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

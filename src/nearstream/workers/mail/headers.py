@@ -250,7 +250,6 @@ def _hashes(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
 
 
 def _addresses(message: Message, names: Iterable[str], key: HashKey) -> list[str]:
-    """Return the addresses in headers, none if the key is public."""
     if key.fingerprint == HashKey.public().fingerprint:
         return []
     values = [value for name in names for value in raw_headers(message, name, _ADDRESSES_MAX_CHARACTERS)]

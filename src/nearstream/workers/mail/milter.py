@@ -235,11 +235,7 @@ def header_value(answer: Answer) -> bytes:
 
 @asynccontextmanager
 async def milter(address: str, ask: Ask) -> AsyncIterator[str]:
-    """Accept mail servers at `host:port` during the block, and yield the address with the port that was taken.
-
-    Raises:
-        SettingsError: The address cannot be used.
-    """
+    """Accept mail servers during the block, and yield the address with its port."""
     loop, filtering = asyncio.get_running_loop(), Milter(ask)
     host, port = address.rsplit(":", 1)
     try:
@@ -257,7 +253,6 @@ async def milter(address: str, ask: Ask) -> AsyncIterator[str]:
 
 
 async def _commands(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, bytes]]:
-    """Yield each command with its data until the mail server ends the connection."""
     while True:
         try:
             async with asyncio.timeout(IDLE_SECONDS):

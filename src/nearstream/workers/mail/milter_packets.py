@@ -34,11 +34,7 @@ def packet(kind: bytes, data: bytes = b"") -> bytes:
 
 
 def negotiation(data: bytes) -> bytes:
-    """Return the reply to an offer: what we do, and which steps we need.
-
-    Raises:
-        ProtocolError: The mail server offers less than that.
-    """
+    """Return the reply to an offer: what we do, and which steps we need."""
     try:
         version, actions, steps = struct.unpack(">III", data[:12])
     except struct.error:
@@ -55,9 +51,6 @@ def header(data: bytes) -> tuple[bytes, bytes]:
     """Return the name of the header in the data of a packet, and its value with the white space before that.
 
     Lines of a folded value end with a line feed.
-
-    Raises:
-        ProtocolError: The data hold no header.
     """
     name, value, *rest = [*data.split(b"\0"), b"", b""]
     if not name or not data.endswith(b"\0") or any(rest):

@@ -49,8 +49,6 @@ def read_structure(raw: bytes) -> tuple[Part, set[str]]:
 
 
 class _Splitting:
-    """The splitting of one message: what is left of its bounds, and what was wrong with it."""
-
     def __init__(self) -> None:
         self.degraded: set[str] = set()
         self._parts = PARTS_MAX

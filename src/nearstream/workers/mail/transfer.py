@@ -49,9 +49,6 @@ def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[b
     """Yield the content of a part without its transfer encoding, in blocks if it is large and encoded soundly.
 
     Empty blocks come too, after which a caller that has no time left can stop.
-
-    Raises:
-        UnsoundError: A content of more than `unsound_max` bytes can only be decoded at once.
     """
     if encoding == "quoted-printable":
         yield from map(_of_quoted_block, _blocks(content))

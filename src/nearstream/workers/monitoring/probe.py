@@ -96,7 +96,6 @@ async def _say(health: Health, say: Say, forget: Forget, left: threading.Event) 
 
 
 async def _until_news(health: Health, said: WorkerStateName) -> None:
-    """Wait until the state has changed or has to be said again."""
     for _ in range(_LOOKS):
         await asyncio.sleep(SAY_SECONDS / _LOOKS)
         if health.is_leaving or health.state[0] != said:
@@ -104,7 +103,6 @@ async def _until_news(health: Health, said: WorkerStateName) -> None:
 
 
 async def _index_error(ask_index: AskIndex) -> str:
-    """Return why the index does not answer, or an empty text."""
     try:
         async with asyncio.timeout(INDEX_SECONDS):
             await ask_index()

@@ -64,9 +64,6 @@ def serve_status(address: str, health: Health, token: str, default: str = DEFAUL
 
     Port 0 means any free port, and `auto` the default address of this kind of process, with a free port if its own is
     taken. With a token, all but `/healthz` and `/readyz` need `Authorization: Bearer <token>`.
-
-    Raises:
-        SettingsError: The server cannot listen on the address that was chosen.
     """
     host, port = (default if address == AUTO else address).rsplit(":", 1)
     known = answers(health)
@@ -98,7 +95,6 @@ class StatusServer(ThreadingTCPServer):
     request_queue_size = AT_ONCE
 
     def __init__(self, address: tuple[str, int], known: dict[str, Callable[[], Answer]], token: str) -> None:
-        """Listen on an address."""
         self.known, self.token = known, token
         self._free = threading.BoundedSemaphore(AT_ONCE)
         super().__init__(address, _Handler)

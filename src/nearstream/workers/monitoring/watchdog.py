@@ -69,14 +69,7 @@ class Watchdog:
     _since: dict[str, dict[Hashable, float]] = field(default_factory=dict)
 
     def broken(self, now: float) -> str:
-        """Return the trouble of the first rule whose state has not changed in time.
-
-        Args:
-            now: The monotonic time.
-
-        Returns:
-            The trouble. Empty if no rule is broken.
-        """
+        """Return the trouble of the first rule whose state has stayed too long, or nothing."""
         for trouble, seconds, states in self.rules:
             known = self._since.get(trouble, {})
             since = self._since[trouble] = {state: known.get(state, now) for state in states()}
@@ -150,7 +143,6 @@ def task_stacks(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _line(stack: traceback.StackSummary) -> str:
-    """Return file, line and function of each frame, the outermost first."""
     return " > ".join(f"{'/'.join(Path(each.filename).parts[-2:])}:{each.lineno} {each.name}" for each in stack)
 
 

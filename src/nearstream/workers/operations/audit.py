@@ -270,7 +270,6 @@ def measure(documents: Sequence[Audited], told: Told, resemblance: Fraction, one
 
 
 async def _documents(window: Window) -> list[Audited]:
-    """Return the last state of each document of the window that was not removed."""
     found: dict[str, Audited] = {}
     size = 0
     async with aclosing(window.documents(embedded(window.deployment))) as read:
@@ -283,7 +282,6 @@ async def _documents(window: Window) -> list[Audited]:
 
 
 def _take(deployment: Deployment, record: ConsumerRecord, parsed: Unsigned | Removal, found: dict[str, Audited]) -> int:
-    """Add or remove the document of a record, and return how many shingles the window gained."""
     if isinstance(parsed, Removal):
         removed = found.pop(parsed.document_key, None)
         return -removed.shingles.size if removed else 0
@@ -316,5 +314,4 @@ def _totals(counts: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
 
 
 def _number(document_key: str) -> int:
-    """Return a number that depends on the document alone."""
     return int.from_bytes(blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=8).digest())

@@ -54,11 +54,7 @@ class Replayed:
 
 
 def parse_replay_log(text: str) -> Replayed:
-    """Parse a log from its text. An empty text gives an empty log.
-
-    Raises:
-        ValueError: The text is no replay log.
-    """
+    """Parse a log from its text. An empty text gives an empty log."""
     try:
         return Replayed(msgspec.json.decode(text or "{}", type=dict[str, int]))
     except msgspec.MsgspecError as error:

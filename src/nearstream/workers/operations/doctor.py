@@ -84,7 +84,6 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
 
 
 async def _unread(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
-    """Yield a failed check if no worker runs, and for each topic with records that no worker reads."""
     try:
         verdicts = settings.topic_prefix + VERDICTS.name
         decides = await kafka_offsets.ever_committed_if_known(settings, verdicts, wait_seconds)
@@ -174,7 +173,6 @@ async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[C
 
 
 def _named(info: Mapping[str, Any]) -> str:
-    """Return the kind and the version of a server, from its reply to INFO."""
     kind = "Valkey" if "valkey_version" in info else "Redis"
     return f"{kind} {info.get(f'{kind.lower()}_version', '?')}"
 
@@ -190,7 +188,6 @@ async def _server(connection: Connection) -> tuple[list[dict[str, Any]], float, 
 
 
 async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
-    """Compare the settings with those that the workers of the deployment started with."""
     try:
         record = await require_deployment(deployment, "all", wait_seconds)
         lost = await describe_lost_record(deployment, wait_seconds) if record is None else None
@@ -206,7 +203,6 @@ async def _workers(deployment: Deployment, wait_seconds: float) -> Check:
 
 
 async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
-    """Yield a check for each worker, which fails if it stands still."""
     address = deployment.index_address()
 
     async def once() -> list[WorkerState]:

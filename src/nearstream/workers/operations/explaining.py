@@ -131,7 +131,6 @@ def _explained(
     earlier: Side,
     candidates: Sequence[Candidate] | None = None,
 ) -> Explained:
-    """Compare two documents, the earlier one as the candidate that the index gives, if it does."""
     state = earlier.signature and (earlier.signature.id, earlier.signature.version)
     own = next((each for each in candidates or () if (each.earlier.id, each.earlier.version) == state), None)
     (compared,) = compare_with(newcomer, [own or _candidate(later, earlier)])

@@ -68,7 +68,6 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
 async def _record(
     settings: Settings, document_key: str, states: Sequence[StateFacts], wait_seconds: float, *, quiet: bool
 ) -> ConsumerRecord | None:
-    """Return the record of the document's current state, or if it is gone, the newest record of the document."""
     topic, key = settings.topic_prefix + SIGNATURES.name, document_key.encode("utf-8", "surrogatepass")
     if states:
         record = await record_at(settings, topic, *states[0].position, wait_seconds)
@@ -78,7 +77,6 @@ async def _record(
 
 
 def _readable(record: ConsumerRecord | None, scheme: Scheme) -> Signature | None:
-    """Return the signature of a record, if the scheme can use it."""
     if record is None or record.value is None:
         return None
     try:

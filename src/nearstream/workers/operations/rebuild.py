@@ -43,8 +43,6 @@ _NAMED = 5  # schemes that a message names
 
 @dataclass(frozen=True)
 class _Rebuild:
-    """A rebuild in progress."""
-
     rebuild: IndexRebuild  # the index with its lease
     deployment: Deployment  # the deployment whose signatures are read
     families: FormerFamilies  # the families that were known before
@@ -79,7 +77,6 @@ class _Rebuild:
         return [sent for record in records for sent in await self._match_apart([record])]
 
     async def _match(self, records: Sequence[ConsumerRecord]) -> None:
-        """Match records. They have no results."""
         counted = [self._arrival(record) for record in records]
         arrivals = [arrival for arrival in counted if arrival is not None]
         found = await self.matcher.match_all(arrivals, cooperative_yield(), is_again=self.is_again)
@@ -124,7 +121,6 @@ async def require_own_signatures(deployment: Deployment, wait_seconds: float) ->
 
 
 def _scheme_of(record: ConsumerRecord) -> str:
-    """Return the scheme of a signature, empty for any other record."""
     try:
         return decode_signature(record.value).scheme if record.value else ""
     except InvalidMessageError:
@@ -132,12 +128,7 @@ def _scheme_of(record: ConsumerRecord) -> str:
 
 
 async def rebuild(deployment: Deployment, address: IndexAddress, wait_seconds: float, *, quiet: bool) -> Counter[str]:
-    """Match again what the group has matched, in order of time, or continue that after an interruption.
-
-    Raises:
-        RebuildRefusedError: The index holds documents, or another rebuild is in progress.
-        IndexUnavailableError: Redis does not answer, or has lost its newest writes.
-    """
+    """Match again what the group has matched, in order of time, or go on with that."""
     ends = await _matched(deployment.settings, wait_seconds)
     families = await former_families(deployment, wait_seconds)
     rebuilding = await IndexRebuild.begin(address, partitions=len(ends), families=families)

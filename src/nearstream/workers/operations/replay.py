@@ -140,7 +140,6 @@ class _Replay:
             self.outcome[SENT] += 1
 
     async def _send(self, dead_letter: StoredDeadLetter) -> None:
-        """Send the refused record, or raise NotSentError."""
         tp = TopicPartition(dead_letter.original.topic, dead_letter.original.partition)
         if dead_letter.replays >= MAX_REPLAYS:
             raise NotSentError(EXHAUSTED)
@@ -161,7 +160,6 @@ class _Replay:
             raise NotSentError(f"refused by Kafka: {type(error).__name__}") from error
 
     async def _original(self, tp: TopicPartition, dead_letter: StoredDeadLetter) -> ConsumerRecord:
-        """Read the refused record from its topic."""
         record = await record_at(self.originals, tp, dead_letter.original.offset)
         # If the topic was deleted and created again, another record may have this offset.
         if record is None or sha256(record.value or b"").hexdigest() != dead_letter.sha256:

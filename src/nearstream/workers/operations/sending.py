@@ -87,7 +87,6 @@ async def _send(
     wait_seconds: float,
     progress: Progress | None = None,
 ) -> int:
-    """Send records to a topic in batches, and return how many Kafka has confirmed."""
     progress = progress or Progress("sent", quiet=True)
     await kafka_offsets.partitions(deployment.settings, [topic], wait_seconds)
     try:
@@ -105,7 +104,6 @@ async def _send(
 def _readable(
     topic: str, deployment: Deployment, items: Iterable[Item | Refused], produced: Produced
 ) -> Iterator[ProducerRecord]:
-    """Yield the readable documents of files, and report what is not."""
     for item in reported(items, produced.incomplete):
         if isinstance(item, Refused):
             produced.refuse(item.source, item.reason)

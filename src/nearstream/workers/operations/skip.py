@@ -22,11 +22,7 @@ DETAIL = "passed over by hand"
 
 
 async def skip_record(deployment: Deployment, tp: TopicPartition, offset: int, wait_seconds: float) -> None:
-    """Write a dead letter for a record of `documents` or `signatures`, then commit past it.
-
-    Raises:
-        RefusalError: The group has members, is past the record or too far before it, or there is no such record.
-    """
+    """Write a dead letter for a record of `documents` or `signatures`, then commit past it."""
     settings = deployment.settings
     await _check_partition(deployment, tp, wait_seconds)
     index = await _open_index(deployment, wait_seconds) if tp.topic == deployment.topic(SIGNATURES) else None
@@ -72,7 +68,6 @@ async def _next_offset(
     tp: TopicPartition,
     index: RedisIndex | None,
 ) -> int:
-    """Return the first offset of a partition without an outcome."""
     members = await kafka_offsets.members(admin_client, group)
     if members:
         raise RefusalError(

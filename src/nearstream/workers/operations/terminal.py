@@ -87,7 +87,6 @@ def utc_time(milliseconds: int, timespec: str = "seconds") -> str:
 
 
 def _escape(char: str) -> str:
-    """Return a character as one or two UTF-16 code units."""
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 

@@ -56,11 +56,6 @@ class Delivery:
         """Process batch after batch of a topic in each lane, without end.
 
         An error in one lane cancels the other lanes, whose batches are not acknowledged.
-
-        Raises:
-            OutageTooLongError: An outage did not end in time. Nothing of the batch is acknowledged.
-            SettingsError: A server refuses us. Nothing of the batch is acknowledged.
-            Exception: A bug, or a delivery that no retry can complete. Nothing is acknowledged from its record on.
         """
         window = DeadLetterWindow(self.limit)
         try:
@@ -107,7 +102,6 @@ class Delivery:
     async def _deliver(
         self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]
     ) -> Sequence[ProducerRecord]:
-        """Decide and send a batch, after restoring what the index lost before it."""
         taken = time.time_ns()
         while True:
             try:
@@ -204,7 +198,6 @@ class Delivery:
 
 
 def _offsets(records: Sequence[ConsumerRecord]) -> str:
-    """Describe for the log which offsets of each partition these records have."""
     by_partition: dict[tuple[str, int], list[int]] = {}
     for record in records:
         by_partition.setdefault((record.topic, record.partition), []).append(record.offset)

@@ -144,8 +144,6 @@ def _refusal(crash: BaseException | None) -> SettingsError | None:
 
 
 def _log_rebalances(app: faust.App, health: Health) -> None:
-    """Log each rebalance, and keep the assignment in `health`."""
-
     @app.on_partitions_assigned.connect()
     async def assigned(_: faust.App, assigned: Any, **__: Any) -> None:  # noqa: ANN401 - Faust's signal
         health.assigned = frozenset((partition.topic, partition.partition) for partition in assigned)
@@ -166,7 +164,6 @@ async def _tick(health: Health) -> None:
 
 
 def _credentials(settings: Settings) -> faust.OAuthCredentials | faust.SASLCredentials | faust.SSLCredentials | None:
-    """Return our Kafka credentials as Faust expects them."""
     context = tls_context(settings)
     provider = tokens(settings)
     if provider is not None:

@@ -74,10 +74,7 @@ class Embedded:
     ) -> AsyncIterator[Outcome]:
         """Yield the outcome of each record, in order.
 
-        Args:
-            items: The records.
-            read_as: Changes what is read of each document.
-            batch: How many of them are read ahead, 1 if one may be long in coming.
+        `read_as` changes what is read of each document. `batch` of them are read ahead, 1 if one may be long in coming.
         """
         for some in _batches(items, batch):
             read = [self._read_item(item, read_as) for item in some]
@@ -99,7 +96,6 @@ class Embedded:
     def _read_item(
         self, item: Item | Refused, read_as: Callable[[Document], Document]
     ) -> tuple[Outcome, Arrival | None]:
-        """Return what is known of a record before it is matched, and what is matched."""
         if isinstance(item, Refused):
             return Outcome(item.source, refusal=item.reason), None
         try:
@@ -126,7 +122,6 @@ class Embedded:
 
 
 def _batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:
-    """Yield records in batches that have bounds in count and bytes."""
     batch, size = list[Item | Refused](), 0
     for item in items:
         batch.append(item)

@@ -91,11 +91,7 @@ class Matching:
         self._covered, self._trusted = {}, set()
 
     async def decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        """Return the verdict and the events of each record, or its dead letter.
-
-        Raises:
-            IndexBehindError: The index lost its newest writes: `catch_up`, then decide again.
-        """
+        """Return the verdict and the events of each record, or its dead letter."""
         partitions = {record.partition for record in records}
         covered = await self._positions(partitions)
         if not partitions <= self._trusted:
@@ -157,7 +153,6 @@ class Matching:
         return covered
 
     async def _match(self, records: Sequence[ConsumerRecord], covered: dict[int, int]) -> list[ProducerRecord]:
-        """Match records, and let the index know that they are done."""
         outgoing = await self._match_apart(records, covered)
         self._unsure -= {record.partition for record in records}
         return outgoing
@@ -255,7 +250,6 @@ class Matching:
             )
 
     def _outgoing(self, event: Event, passed_on: Headers) -> list[ProducerRecord]:
-        """Return the records of an event, one for each of its topics."""
         key = document_key(event.collection, subject_of(event)).encode()
         headers = event_headers(event, datetime.now(UTC), traceparent(passed_on))
         if isinstance(event, DocumentVerdict):

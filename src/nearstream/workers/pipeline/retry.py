@@ -34,10 +34,6 @@ class RetryPolicy:
         """Return the result of `action`, repeated as a whole until Kafka and the index answer.
 
         The metrics tell the time of each try under the label `stage`.
-
-        Raises:
-            OutageTooLongError: A service was away for too long.
-            Exception: An error that waiting does not remove.
         """
         try:
             return await _timed(stage, action)

@@ -69,7 +69,6 @@ class Signing:
         return outgoing
 
     async def _group(self, group: Sequence[_Parsed], until: float) -> list[ProducerRecord]:
-        """Return the results of records that are signed together."""
         outgoing = []
         documents = [item for _, item in group if isinstance(item, Unsigned)]
         read = await self.pages.with_texts(documents, until)
@@ -106,11 +105,7 @@ class Signing:
 
 
 def parse_unsigned(record: ConsumerRecord, limits: DocumentLimits) -> Unsigned | Removal:
-    """Parse a record of `documents` that holds a text to sign, or a removal.
-
-    Raises:
-        InvalidMessageError: The record holds neither, or HTML, which this function cannot read.
-    """
+    """Parse a record of `documents` that holds a text to sign, or a removal."""
     parsed = parse_document(record, limits)
     if isinstance(parsed, Unsigned) and parsed.document.text is None:
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "cannot read HTML here, send its text")
@@ -149,6 +144,5 @@ def _content_bytes(unsigned: Unsigned) -> int:
 
 
 def _passed_on(record: ConsumerRecord) -> Headers:
-    """Return the headers that a result takes over from its record."""
     trace = traceparent(record.headers)
     return [("traceparent", trace)] if trace else []

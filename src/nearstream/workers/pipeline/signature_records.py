@@ -29,11 +29,7 @@ def label_record(topic: str, document_key: str, label: Label | None, given_ms: i
 
 
 def arrival_of(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> Arrival:
-    """Return what a record of `signatures` brings to the matcher.
-
-    Raises:
-        InvalidMessageError: The record cannot come from this deployment.
-    """
+    """Return what a record of `signatures` brings to the matcher."""
     position = Position(record.partition, record.offset)
     labelled = labelled_document(_key(record))
     if labelled is not None:
@@ -59,7 +55,6 @@ def at_home(arrival: Arrival, partitions: int) -> Arrival:
 
 
 def _labelling(record: ConsumerRecord) -> Labelling:
-    """Return what a record says about the label of a document."""
     _check_timestamp(record, "a label")
     if record.value is None:
         return Labelling(None, 0, record.timestamp_ms)
@@ -76,9 +71,6 @@ def _read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimi
     """Return the document key and the signature of a record of `signatures`.
 
     A removal has no signature.
-
-    Raises:
-        InvalidMessageError: No `sign` worker of this deployment can have written the record.
     """
     key = _key(record)
     if record.value is None:
@@ -95,11 +87,7 @@ def _read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimi
 
 
 def _key(record: ConsumerRecord) -> str:
-    """Return a record key, whose collection and id are bounded.
-
-    Raises:
-        InvalidMessageError: It is no key of a document or of its label, and not empty either.
-    """
+    """Return a record key, whose collection and id are bounded."""
     try:
         key = (record.key or b"").decode("utf-8")
     except UnicodeDecodeError:

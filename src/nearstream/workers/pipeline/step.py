@@ -36,11 +36,7 @@ class Recovery(Protocol):
         """
 
     def catch_up(self, lost: Lost) -> AsyncIterator[Sequence[ProducerRecord]]:
-        """Admit the lost records again, and yield their events, which must be sent again, batch by batch.
-
-        Raises:
-            IndexBehindError: The index lost more meanwhile.
-        """
+        """Admit the lost records again, and yield their events to be sent again, by batch."""
 
 
 class Lanes:
@@ -50,7 +46,6 @@ class Lanes:
     """
 
     def __init__(self, count: int = 1) -> None:
-        """Start with all lanes free, at least one."""
         self.count = count
         self._free = asyncio.Semaphore(count)
         self._taking_all = asyncio.Lock()
@@ -87,10 +82,8 @@ async def patience(waits: Sequence[tuple[int, bool]]) -> list[bool]:
     """Wait a moment for other lanes to decide about copies, once for all, and return for each whether to go on waiting.
 
     A copy that came before is waited for a second in all, and another one for 50 ms: whoever waits longest, one of two
-    copies is always first. No decision depends on how long.
-
-    Args:
-        waits: For each document how often it has waited, and whether one that it waits for came before it.
+    copies is always first. No decision depends on how long. For each document `waits` says how often it has waited, and
+    whether one that it waits for came before it.
     """
     patient = [turn < (LONG_TURNS if is_smaller else SHORT_TURNS) for turn, is_smaller in waits]
     turns = [turn for (turn, _), goes_on in zip(waits, patient, strict=True) if goes_on]

@@ -129,7 +129,6 @@ def page_item(response: Response) -> PageItem:
 
 
 def _content_type(response: Response) -> str | None:
-    """Return the content type to send, None if a response is no page."""
     declared = (response.headers.get("Content-Type") or b"").decode("latin-1")
     if is_binary(response.body):
         return None
@@ -230,11 +229,7 @@ class NearstreamPipeline:
             self._remove(response.url)
 
     async def open_spider(self) -> None:
-        """Connect to Kafka.
-
-        Raises:
-            CloseSpider: No broker answered, or the topic does not exist. The log says which in one line.
-        """
+        """Connect to Kafka."""
         keep_client_out_of_log()
         settings = self._deployment.settings
         try:
@@ -252,11 +247,7 @@ class NearstreamPipeline:
             self._give_verdict = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
     async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
-        """Send an item and return it.
-
-        Raises:
-            DropItem: It is no document.
-        """
+        """Send an item and return it."""
         if self._send is None:
             raise DropItem("pages cannot be sent")
         fields = {name: value for name, value in ItemAdapter(item).items() if name in _FIELDS and value is not None}
@@ -339,7 +330,6 @@ class NearstreamPipeline:
 
 
 def _validators(item: ItemAdapter) -> Headers:
-    """Return the headers that say what the server sent with a page, for the next request."""
     named = ((PAGE_ETAG_HEADER, item.get("etag")), (PAGE_MODIFIED_HEADER, item.get("last_modified")))
     given: Headers = [(name, value.encode("latin-1", "replace")) for name, value in named if isinstance(value, str)]
     return page_headers(as_sent(PageFacts(), given))  # which are valid

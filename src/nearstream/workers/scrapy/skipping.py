@@ -56,7 +56,6 @@ class NearstreamDownloaderMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        """Prepare asking."""
         self._settings = settings_of(crawler)
         self._crawler = crawler
         self._stack = AsyncExitStack()
@@ -83,11 +82,7 @@ class NearstreamDownloaderMiddleware:
         await self._stack.aclose()
 
     async def process_request(self, request: Request) -> None:
-        """Ignore a request for a page that need not be fetched yet.
-
-        Raises:
-            IgnoreRequest: The page need not be fetched.
-        """
+        """Ignore a request for a page that need not be fetched yet."""
         for name in request.meta.pop(CONDITIONAL, ()):  # of the page that redirects to this one
             request.headers.pop(name, None)
         request.meta.pop(KNOWN_AS, None)
@@ -111,11 +106,7 @@ class NearstreamDownloaderMiddleware:
         raise IgnoreRequest(f"nearstream: need not be fetched yet, {because}: {url}")
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Pass a response on, unless it says that the page has not changed.
-
-        Raises:
-            IgnoreRequest: The page has not changed since it was fetched last.
-        """
+        """Pass a response on, unless it says that the page has not changed."""
         if response.status != HTTPStatus.NOT_MODIFIED or CONDITIONAL not in request.meta:
             return response
         count(self._crawler, "not_modified")

@@ -69,9 +69,6 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     Its role is `sign`, `match`, `decide`, `alert`, or `all` for the agents of the first two. At the start it waits for
     Kafka, and for Redis, for `wait_seconds` each. With `new_group` its group takes the place of the one before. With
     `drain` no record from before now halts it.
-
-    Raises:
-        SystemExit: The worker has ended, with 0 after a signal and 1 after a crash.
     """
     # Imported on use: loading Faust takes a third of a second, which `nearstream doctor` does not need.
     from nearstream.workers.pipeline.faust_runtime import serve
@@ -119,11 +116,6 @@ async def open_index(deployment: Deployment, wait_seconds: float) -> RedisIndex:
 
     The index is created only if the group has never committed an offset of `signatures`. Otherwise a missing index
     has been lost and must be rebuilt.
-
-    Raises:
-        SettingsError: The index belongs to another scheme or key, the Redis server may evict keys, or the index is
-            ahead of the topic.
-        IndexLostError: The group has committed before, but there is no index.
     """
     topic = deployment.topic(SIGNATURES)
     may_create = not await kafka_offsets.ever_committed(deployment.settings, topic, wait_seconds)
@@ -166,7 +158,6 @@ async def prepare(deployment: Deployment, role: str, wait_seconds: float, *, new
 
 
 async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool) -> Agents:
-    """Check permissions, topics and deployment, then make what the agents of this role decide with."""
     settings = deployment.settings
     if role == "decide" and settings.verdicts != "all":
         raise SettingsError(f"NEARSTREAM_VERDICTS={settings.verdicts}: the role decide requires all")
@@ -217,7 +208,6 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
 def _start_monitoring(
     deployment: Deployment, role: str, health: Health, matching: Matching | None
 ) -> StatusServer | None:
-    """Start the probe of the worker's health and the status server."""
     settings, address = deployment.settings, deployment.index_address()
 
     own = own_group(settings, role)
@@ -305,7 +295,6 @@ async def _report(server: str, wait_seconds: float) -> None:
 async def _make_alerting(
     deployment: Deployment, alerts: AlertSettings, dead_letters: DeadLetterWriter, wait_seconds: float
 ) -> Alerting:
-    """Return the alerting of a worker, with the silences of the topic."""
     settings, silences = deployment.settings, Silences()
     await read_silences(settings, silences.say, wait_seconds, until_end=True)
     follow_in_thread(settings, silences.say, wait_seconds)

@@ -20,7 +20,6 @@ class Known:
     """
 
     def __init__(self, records: MutableMapping[int, bytes] | None = None) -> None:
-        """Know nothing but records, which may be those of earlier batches."""
         self.views: dict[int, View] = {}
         self.families: dict[int, FamilyView] = {}
         self.records: MutableMapping[int, bytes] = {} if records is None else records

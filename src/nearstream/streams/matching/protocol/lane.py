@@ -55,7 +55,6 @@ class Lane:
     meeting = Meeting
 
     def __init__(self, store: Store, judge: Judge, patience: Patience, pause: Pause) -> None:
-        """Take what the lane works with."""
         self._store = store
         self._judge = judge
         self._patience = patience
@@ -78,12 +77,9 @@ class Lane:
     ) -> Known:
         """Decide about the documents of a batch, in the order of their numbers within each partition.
 
-        They have been registered. The store has recorded all decisions when this returns.
-
-        Args:
-            cases: The documents.
-            records: Records of earlier batches, to which those that are read are added.
-            is_again: A slot has lost writes, so any of the documents may have been matched before.
+        They have been registered. The store has recorded all decisions when this returns. Records that are read are
+        added to those of earlier batches. With `is_again` a slot has lost writes, so any document may have been matched
+        before.
         """
         known = Known(records)
         known.successors = {case.registered.former: case.number for case in cases if not case.is_late}

@@ -68,7 +68,6 @@ class Meeting:
     """Brings documents together with those who share keys with them."""
 
     def __init__(self, store: Buckets, judge: Comparing, pause: Pause) -> None:
-        """Take the store, what compares documents, and what is awaited after each comparison."""
         self._store = store
         self._judge = judge
         self._pause = pause
@@ -169,7 +168,6 @@ class Meeting:
             await self._pause()
 
     def _pick(self, case: Case, known: Known) -> list[int]:
-        """Return the states to compare a document with."""
         case.undecided |= {n for n in case.shared if n in known.views and known.views[n].decision is None}
         case.superseded |= {n for n in case.shared if known.successors.get(n, 0) > case.number}
         alive = {number: shared for number, shared in case.shared.items() if self._counts(case, number, known)}

@@ -26,8 +26,6 @@ _READ = 400  # members that are read, of a larger family about the newest
 
 @dataclass
 class _Family:
-    """A family with a second member."""
-
     id: str
     collection: str
     founder: str | None

@@ -47,7 +47,6 @@ class Rates:
     """Counts of the last hour in slots, and totals since the start."""
 
     def __init__(self) -> None:
-        """Start without counts."""
         self.totals: Counter[str] = Counter()
         self._slots: dict[int, _Slot] = {}
         self._newest = 0
@@ -135,7 +134,6 @@ class Ring:
     """
 
     def __init__(self, events: int = EVENTS, event_bytes: int = EVENT_BYTES) -> None:
-        """Create an empty ring."""
         self._limits = events, event_bytes
         self._entries: deque[Entry] = deque()
         self._numbers: dict[str, int] = {}
@@ -207,7 +205,6 @@ class Feed:
     """The events of one stream in memory, with what they add up to."""
 
     def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
-        """Start without events. The clock returns the time of the stream in milliseconds since 1970."""
         self.ring = Ring()
         self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
 
@@ -306,7 +303,6 @@ class Feed:
         return (*map(sentence, standing_still(self.workers)), *unread)
 
     def _rates_of(self, collection: str) -> list[Rates]:
-        """Return where the events of a collection are counted."""
         if collection not in self._rates and len(self._rates) <= COLLECTIONS:
             self._rates[collection] = Rates()
         own = self._rates.get(collection)

@@ -180,7 +180,6 @@ async def _answers(client: AIOKafkaAdminClient) -> bool:
 
 
 async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds: float) -> None:
-    """Read again and again until this is cancelled."""
     while True:
         try:
             await read()
@@ -262,7 +261,6 @@ class DayCounts:
     """The verdicts sent in each half hour of the last day."""
 
     def __init__(self, client: AIOKafkaConsumer, partitions: Sequence[TopicPartition]) -> None:
-        """Start without counts of these partitions. The consumer is connected and has no group."""
         self._client, self._partitions = client, partitions
         self._places: dict[int, int] = {}  # the sum of the offsets at the begin of a slot, by number of the slot
 
@@ -284,7 +282,6 @@ class Trend:
     """The lag of the last minute."""
 
     def __init__(self) -> None:
-        """Start without readings."""
         self._readings: deque[tuple[float, int]] = deque()
 
     def add(self, rows: Sequence[PartitionLag], now: float) -> LiveLag:

@@ -28,7 +28,6 @@ class Alarms:
     """The newest alert of each subject, of at most `ALERTS` subjects."""
 
     def __init__(self) -> None:
-        """Start without alerts."""
         self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
         self._silences = Silences()
         self._decided: frozenset[str] = frozenset()
@@ -95,8 +94,6 @@ def _is_shown(alert: Alert, now_ms: int) -> bool:
 
 @dataclass
 class _Reason:
-    """How many dead letters have a reason."""
-
     count: int = 0
     newest_ms: int = 0
     minutes: Counter[int] = field(default_factory=Counter)
@@ -106,7 +103,6 @@ class Letters:
     """The newest dead letters, at most `LETTERS`, with the first bytes of their records."""
 
     def __init__(self) -> None:
-        """Start without dead letters."""
         self.why = ""  # Why dead letters cannot be read now. Empty: they can.
         self._letters: OrderedDict[str, LiveLetterDetail] = OrderedDict()
         self._reasons: dict[str, _Reason] = {}

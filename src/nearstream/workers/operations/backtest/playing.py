@@ -33,7 +33,6 @@ class Player:
     no_page: Counter[str] = field(default_factory=Counter)  # by reason how many fetches brought nothing to decide about
 
     def __post_init__(self) -> None:
-        """Count nothing yet."""
         self._hashes = {named(hours): TextHash(hours) for hours in self.waits}
         self.tallies = {name: Tally() for name in (OURS, ALL, *self._hashes)}
 
@@ -55,7 +54,6 @@ class Player:
         return {name: tally.figures() for name, tally in self.tallies.items()}
 
     async def _decide(self, fetch: Fetch) -> bool:
-        """Decide about a page, or remove the document of one that is gone."""
         record = fetch.record
         if record is None:
             self.no_page[f"status {fetch.status}"] += 1

@@ -46,7 +46,6 @@ def read_log(items: Iterable[Item | Refused]) -> Iterator[Fetch | Refused]:
 
 
 def _fetch(record: ConsumerRecord, redirects: Redirects) -> Fetch:
-    """Return the fetch of a line, or of a page of a WARC file."""
     value, url = record.value or b"", header(record.headers, "nearstream-url")
     if url is not None:
         observed_at = datetime.fromisoformat((header(record.headers, "nearstream-observed-at") or b"").decode())

@@ -167,9 +167,6 @@ class RedisIndex:
         """Return the checkpoints of an index that is ready.
 
         Once a lost index has been rebuilt, the next call uses the new one.
-
-        Raises:
-            IndexUnavailableError: The server does not answer, or the index is being rebuilt.
         """
         known = await self.checkpoints()
         # Check last: this confirms that the checkpoints above were still valid when they were read.
@@ -182,11 +179,7 @@ class RedisIndex:
         return known
 
     async def reopen(self) -> None:
-        """Use the index that has taken the place of a lost one.
-
-        Raises:
-            IndexLostError: It was not rebuilt.
-        """
+        """Use the index that has taken the place of a lost one."""
         with errors_mapped():
             layout = await stored_layout(self.client, self.address.prefix, self.address.limits)
         if layout.epoch == self.layout.epoch:
@@ -210,11 +203,7 @@ class Lane:
         self._writing = RedisTransport(self._index.lanes, layout, calls)
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[object]]:
-        """Return the replies to calls, as `Transport.all` does.
-
-        Raises:
-            IndexReplacedError: The index was rebuilt, so that what the former calls said does not hold any more.
-        """
+        """Return the replies to calls, as `Transport.all` does."""
         if self._layout is not self._index.layout:
             self._begin()
             raise IndexReplacedError("the index was replaced")

@@ -30,7 +30,6 @@ class IndexRebuild:
     """
 
     def __init__(self, index: RedisIndex, families: FormerFamilies, lease: Lease) -> None:
-        """Take an index whose slots have the lease."""
         self.index = index
         self.lease = lease
         self._dated = _Dated(Lane(index, lease.token), families)
@@ -81,7 +80,6 @@ class _Dated:
     """Carries the calls of a rebuild, at the time `now_ms` of the records that are matched."""
 
     def __init__(self, inner: Transport, families: FormerFamilies) -> None:
-        """Take what carries the calls, and the families that were known before."""
         self.now_ms = 0
         self._inner, self._families = inner, families
 

@@ -25,13 +25,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 async def claim_scheme(client: Client, address: IndexAddress, *, may_create: bool) -> None:
-    """Check that this namespace has our scheme and key, or add these.
-
-    Raises:
-        SettingsError: The namespace has another scheme or another key, or our scheme is being dropped, or it is
-            retired and may not exist beside the active one.
-        IndexLostError: The namespace has no scheme, and none may be created.
-    """
+    """Check that this namespace has our scheme and key, or add these."""
     claims = await _claims(client, address)
     if not claims and not may_create:
         raise IndexLostError(
@@ -99,9 +93,6 @@ async def drop_scheme(address: IndexAddress) -> int:
 
     The facts of the index are deleted first, so that its workers find it lost. If the deletion is interrupted, call
     this again: until it is complete, no index can be built there.
-
-    Raises:
-        RefusalError: It is the active scheme, or another client changed the schemes meanwhile.
     """
     async with open_client(address.connection) as client:
         raw, claim = (await _claims_with_ours(client, address))[address.scheme]

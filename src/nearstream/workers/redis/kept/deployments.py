@@ -68,10 +68,6 @@ def require_same(records: Records, address: IndexAddress, topic: str, ours: Depl
     """Refuse settings that do not fit the records of the namespace.
 
     The group is not compared.
-
-    Raises:
-        SettingsError: The topic has another scheme, key or number of partitions, or the index of our scheme is filled
-            from another topic. The message names the settings to restore.
     """
     known = records.get(topic)
     if known is None:
@@ -104,7 +100,6 @@ def _require_no_other_topic(records: Records, address: IndexAddress, topic: str)
 
 
 def _remedies(known: DeploymentRecord, ours: DeploymentRecord) -> dict[str, str]:
-    """Return the settings from which two different schemes can come, with how to set each."""
     remedies = {}
     if known.scheme.partition("-k")[0] != ours.scheme.partition("-k")[0]:
         remedies["NEARSTREAM_SCHEME"] = f"NEARSTREAM_SCHEME={_PRESET_END.split(known.scheme)[0]}"

@@ -28,9 +28,6 @@ class TallyStore:
         """Replace the tally of a subject by what `action` makes of it, and return that.
 
         `action` is called again if another worker has changed the tally meanwhile.
-
-        Raises:
-            IndexUnavailableError: The server does not answer, or other workers changed the tally each time.
         """
         key = self._key(rule, subject)
         for _ in range(_TRIES):

@@ -67,7 +67,6 @@ async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | N
 
 
 async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
-    """Return a current state and the states before it, as far as their records are stored."""
     found: list[_Stored] = []
     store = index.store()
     while number and len(found) < WALK:
@@ -98,7 +97,6 @@ async def _whole(store: Store, state: State, record: bytes) -> bytes | None:
 
 
 async def _facts_of(index: RedisIndex, stored: _Stored, successor: int, now_ms: int) -> StateFacts:
-    """Return the facts of a state, given the number from which on another one is current."""
     number, state, record, size = stored
     row, partition = divmod(number, index.layout.shape.partitions)
     retention_ms = index.layout.retention_ms

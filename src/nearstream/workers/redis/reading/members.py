@@ -99,7 +99,6 @@ class LabelledFamilies:
     """Reads how fast labelled families grow, from an index that need not be there yet."""
 
     def __init__(self, address: IndexAddress) -> None:
-        """Take the address of the index."""
         self._address = address
         self._index: RedisIndex | None = None
         self._opening = Lock()  # several families are read at once, and all of them from one connection
@@ -131,7 +130,6 @@ async def _growth(index: RedisIndex, document_key: str) -> LabelledGrowth | None
 async def _places(
     index: RedisIndex, founder: int, first: str | int, last: str | int, limit: int
 ) -> list[tuple[int, int]]:
-    """Return numbers and ordinals of members that have not left, in the order of joining."""
     key = _key(index, KeyKind.MEMBERS, founder)
     found = await ask(index.asking, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, limit)
     numbers = [int.from_bytes(member, "big") for member in found[::2]]

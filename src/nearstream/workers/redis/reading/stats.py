@@ -79,7 +79,6 @@ def _choose(count: int, most: int) -> list[int]:
 
 
 async def _documents(index: RedisIndex, nows_ms: Sequence[int], step: Callable[[int], None]) -> tuple[int, int | None]:
-    """Return the count of documents that can be found, and when the oldest of them was observed."""
     chunks, one_in = await _registry(index, step)
     chosen = sorted(chunks, key=crc32)
     sizes = await lengths_of(index.client, chosen)
@@ -171,7 +170,6 @@ async def stored_keys(index: RedisIndex, kind: KeyKind) -> AsyncIterator[tuple[i
 
 
 def _slot(layout: StoreLayout, key: bytes, kind: KeyKind) -> int | None:
-    """Return the slot of a key, or None if another index owns the key."""
     place, _, rest = key.removeprefix(layout.prefix).partition(b"}")
     slot = place.partition(b".")[0]
     return int(slot) if rest[:1] == kind and slot.isdigit() and int(slot) < layout.shape.slots else None

@@ -46,11 +46,7 @@ class IndexAddress:
         return Connection(self.url, self.ca_path, self.cluster)
 
     def shape(self, partitions: int) -> Shape:
-        """Return how the index is spread, given the count of the partitions of `signatures`.
-
-        Raises:
-            SettingsError: There are more slots than partitions.
-        """
+        """Return how the index is spread, given the count of the partitions of `signatures`."""
         if wrong := wrong_slots(self.slots, partitions):
             raise SettingsError(wrong)
         return Shape(self.slots, partitions)

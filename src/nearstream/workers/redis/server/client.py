@@ -35,11 +35,7 @@ _CLUSTER_CONNECTIONS = 2_048
 
 
 def connect(connection: Connection) -> Client:
-    """Return a client without hidden retries, which opens its connections when it needs them.
-
-    Raises:
-        SettingsError: The address cannot be that of a cluster.
-    """
+    """Return a client without hidden retries, which opens its connections when it needs them."""
     by_sentinel = is_sentinel(connection.url)
     most = _CLUSTER_CONNECTIONS if connection.cluster or by_sentinel else _CONNECTIONS
     options = _options(connection) | {"socket_timeout": 5, "max_connections": most}
@@ -77,7 +73,6 @@ def _without_timeout(connection: Connection) -> ConnectionPool:
 
 
 def _options(connection: Connection) -> dict[str, Any]:
-    """Return the options of all connections. They are Any as in redis."""
     options: dict[str, Any] = {
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
@@ -216,12 +211,9 @@ def is_sentinel(url: str) -> bool:
 def sentinel_pool(url: str, options: dict[str, Any]) -> ConnectionPool:
     """Return a pool of connections to the primary that the sentinels of an address name.
 
-    A new connection asks them again. An address is `redis+sentinel://user:password@host:port,host:port/service/db`.
-    User and password are for the servers. Sentinels are asked without them.
-
-    Args:
-        url: The address. `rediss+sentinel://` uses TLS for sentinels and servers.
-        options: Those of the connections. They are Any as in redis.
+    A new connection asks them again. An address is `redis+sentinel://user:password@host:port,host:port/service/db`,
+    with TLS for sentinels and servers `rediss+sentinel://`. User and password are for the servers. Sentinels are asked
+    without them.
     """
     split = urlsplit(url)
     credentials, _, hosts = split.netloc.rpartition("@")

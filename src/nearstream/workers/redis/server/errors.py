@@ -94,7 +94,6 @@ def errors_mapped() -> Iterator[None]:
 
 
 def _mapped(error: Exception) -> Exception | None:
-    """Return our error for one of redis-py, or None for a bug."""
     error = _underlying(error)
     for theirs, text, ours, message in _TABLE:
         if isinstance(error, theirs) and re.search(text, str(error)):

@@ -24,19 +24,12 @@ class HeldConnections:
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
-        """Take a pool that makes the connections, without a timeout for their sockets."""
         self._pool = pool
         self._idle: list[AbstractConnection] = []
         self._free = asyncio.Semaphore(_CONNECTIONS)
 
     async def execute_command(self, *arguments: Argument) -> Any:  # noqa: ANN401 - as redis
-        """Return the reply to a command.
-
-        Raises:
-            ConnectionError: There is no connection.
-            TimeoutError: The server does not reply in time.
-            ResponseError: The server refuses the command.
-        """
+        """Return the reply to a command."""
         (reply,) = await self.execute_commands([arguments])
         if isinstance(reply, Exception):
             raise reply
@@ -67,7 +60,6 @@ class HeldConnections:
 
 
 async def _exchanged(connection: AbstractConnection, packed: bytes, count: int) -> list[Any]:
-    """Return the replies to packed commands."""
     replies: list[Any] = []
     try:
         async with asyncio.timeout(_SILENT_SECONDS) as limit:
@@ -83,7 +75,6 @@ async def _exchanged(connection: AbstractConnection, packed: bytes, count: int) 
 
 
 async def _make_ready(connection: AbstractConnection) -> None:
-    """Open a connection that is new or that the server has closed."""
     if connection.is_connected and not await connection.can_read():
         return
     await connection.disconnect(nowait=True)

@@ -25,7 +25,6 @@ class SharedConnection:
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
-        """Take a pool that makes the connections, without a timeout for their sockets."""
         self._pool = pool
         self._connection: AbstractConnection | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -33,13 +32,7 @@ class SharedConnection:
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # with the time of each call
 
     async def execute_command(self, *arguments: Argument) -> Any:  # noqa: ANN401 - as redis
-        """Return the reply to a command.
-
-        Raises:
-            ConnectionError: There is no connection, or too many commands are unanswered.
-            TimeoutError: The server has left commands unanswered for too long.
-            ResponseError: The server refuses the command.
-        """
+        """Return the reply to a command."""
         (reply,) = await self.execute_commands([arguments])
         if isinstance(reply, Exception):
             raise reply
@@ -85,7 +78,6 @@ class SharedConnection:
             raise ConnectionError(f"{len(self._waiting)} commands are unanswered")
 
     async def _opened(self) -> None:
-        """Open the connection, once for all calls that wait for it."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._has_opened)

@@ -43,7 +43,6 @@ def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> _Pa
 
 
 def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _FORMS
-    """Return an answer as it came."""
     return answer
 
 
@@ -89,7 +88,6 @@ class LaneCalls:
     """
 
     def __init__(self, layout: StoreLayout, *, replicas: int = 0, lease: bytes = NO_LEASE) -> None:
-        """Begin a lane, for which so many replicas of each server have to confirm what is decided."""
         self._layout, self._replicas, self._lease = layout, replicas, lease
         self._lane = os.urandom(LANE_BYTES)
         self._acknowledged: dict[tuple[int, int], int] = {}  # by slot and partition
@@ -138,13 +136,7 @@ class LaneCalls:
         return (command, function_name(call.name), len(head) + len(keys), *head, *keys, header, *items)
 
     def answers(self, command: Command, reply: Any) -> list[Any]:  # noqa: ANN401 - each command has its own reply
-        """Return the answers to the items of a command.
-
-        Raises:
-            IndexUnavailableError: The index is being rebuilt, or too few replicas have what was written.
-            IndexBehindError: The slot has lost its newest writes.
-            IndexLostError: The slot was emptied.
-        """
+        """Return the answers to the items of a command."""
         call, place = command.call, (command.call.slot, command.call.partition or 0)
         if call.name == "wait" and command.items:
             if reply < self._replicas:

@@ -24,9 +24,6 @@ async def open_store(
 
     Slots are created from the last to the first, each once. So where the first is, all have been created.
     If it `may_create` slots, nothing was ever admitted, so what is missing is new rather than lost.
-
-    Raises:
-        IndexLostError: A slot is missing, or was created again.
     """
     layout = new_layout(prefix, shape, limits, os.urandom(EPOCH_BYTES))
     first = await packed_layout(client, layout.tag(0) + KeyKind.FACTS, prefix)
@@ -46,11 +43,7 @@ async def open_store(
 
 
 async def stored_layout(client: Client, prefix: bytes, limits: IndexLimits) -> StoreLayout:
-    """Return the layout of an index, as its first slot keeps it.
-
-    Raises:
-        IndexLostError: There is no index.
-    """
+    """Return the layout of an index, as its first slot keeps it."""
     key = StoreLayout(prefix, b"", Shape(), {}, limits).tag(0) + KeyKind.FACTS
     stored = await packed_layout(client, key, prefix)
     if stored is None:
@@ -59,11 +52,7 @@ async def stored_layout(client: Client, prefix: bytes, limits: IndexLimits) -> S
 
 
 async def packed_layout(client: Client, key: bytes, prefix: bytes) -> bytes | None:
-    """Return what a slot keeps of the layout, None if there is no slot.
-
-    Raises:
-        SettingsError: Another release made the index.
-    """
+    """Return what a slot keeps of the layout, None if there is no slot."""
     packed: bytes | None = await ask(client, "HGET", key, "layout")
     if packed is not None and (found := format_of(packed)) != FORMAT:
         raise SettingsError(
@@ -80,11 +69,7 @@ def as_stored(layout: StoreLayout, packed: bytes) -> StoreLayout:
 
 
 def require_shape(prefix: bytes, stored: Shape, wanted: Shape) -> None:
-    """Refuse an index of another shape than the one that is wanted.
-
-    Raises:
-        SettingsError: It has another number of slots or partitions.
-    """
+    """Refuse an index of another shape than the one that is wanted."""
     if stored.partitions != wanted.partitions:
         raise SettingsError(
             f"NEARSTREAM_NAMESPACE: {name_of(prefix)} holds an index for {stored.partitions} partitions of signatures,"

@@ -151,7 +151,6 @@ class RedisTransport:
         return node
 
     async def _pipeline(self, server: _Server, commands: Sequence[Command]) -> list[Any]:
-        """Return the replies of one server, or the error that kept it from answering."""
         words = [command.arguments for command in commands]
         if not isinstance(server, ClusterNode):
             return await server.execute_commands(words)
@@ -167,7 +166,6 @@ class RedisTransport:
             return [error] * len(commands)
 
     async def _prepare(self, errors: Sequence[ResponseError]) -> None:
-        """Do what is needed before commands are sent again."""
         if any(map(lacks_functions, errors)):
             await load_functions(self._client)
         moved = next((error for error in errors if isinstance(error, MovedError)), None)
