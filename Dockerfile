@@ -9,11 +9,13 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 COPY . .
-# Only files whose hashes are in the lock are installed. Our own wheel is built with the newest setuptools.
+# What the lock names is fetched by its hash: `html`, `crawl`, `otel` and `msk` are in the lock. Only what the chosen
+# extras need is installed of it. Our own wheel is built with the newest setuptools.
+ARG EXTRAS=html,crawl,otel
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
+ && pip wheel --no-cache-dir --no-deps --require-hashes --wheel-dir /wheels -r deploy/requirements.lock \
  && python -m venv --without-pip /opt/nearstream \
- && pip --python /opt/nearstream/bin/python install --no-cache-dir --no-deps --require-hashes -r deploy/requirements.lock \
- && pip --python /opt/nearstream/bin/python install --no-cache-dir --no-deps /wheels/*.whl
+ && pip --python /opt/nearstream/bin/python install --no-cache-dir --no-index --find-links /wheels "nearstream[$EXTRAS]"
 
 FROM python:3.12-slim
 RUN pip uninstall --yes --root-user-action ignore pip \

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from nearstream.workers.cli.servers import ROLES
 from nearstream.workers.config.settings import PREFIX, Settings, load
 from tests.devstack.chart_tools import rendered, run_helm, unfit
 from tests.devstack.debian import unpacked
+from tests.support.distributions import copy_sources, run
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -26,6 +28,8 @@ OURS = ("topics", "worker", "serve", "alert")
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 CHART = ROOT / "deploy/helm/nearstream"
 VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
+CHART_VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+ROLES_OF_CHART = CHART_VALUES["workers"]
 UNITS = sorted((ROOT / "deploy/systemd").glob("nearstream*.*"))
 INSTALLED = "/opt/nearstream/bin/nearstream"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -40,8 +44,7 @@ def test_every_variable_that_is_named_is_a_setting() -> None:
 
 
 def test_what_stops_a_worker_waits_for_longer_than_its_stop_takes() -> None:
-    chart = yaml.safe_load((CHART / "values.yaml").read_text())
-    assert chart["terminationGracePeriodSeconds"] > Settings().stop_seconds
+    assert CHART_VALUES["terminationGracePeriodSeconds"] > Settings().stop_seconds
     assert int(SERVICES["worker"]["stop_grace_period"].removesuffix("s")) > Settings().stop_seconds
 
 
@@ -75,6 +78,10 @@ def test_every_service_is_bounded_and_ours_cannot_write_or_gain_rights() -> None
         assert ("healthcheck" in service) == is_lasting, name
         mounts = [mount.split(":") for mount in service.get("volumes", []) if mount.startswith("./")]
         assert all((ROOT / source).exists() and mode == "ro" for source, _, mode in mounts), name
+    limits = {each["resources"]["limits"]["memory"] for each in (*ROLES_OF_CHART.values(), CHART_VALUES["serve"])}
+    assert ({SERVICES[name]["mem_limit"] for name in OURS}, limits) == ({"2g"}, {"2Gi"})
+    for page in ("operations", "docker", "kubernetes"):
+        assert "2 GiB" in (ROOT / f"docs/{page}.md").read_text(), page
     for name in OURS:
         assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"])
         assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
@@ -114,6 +121,28 @@ def test_s23_the_image_runs_nearstream_as_nobody_special_and_builds_nothing() ->
     last = DOCKERFILE.rpartition("\nFROM ")[2]
     assert last.rstrip().endswith('USER 10001:10001\nENTRYPOINT ["nearstream"]')
     assert not re.search(r"apt-get|pip install|pip wheel|gcc", last)
+
+
+@pytest.mark.foreign
+@pytest.mark.timeout(1200)
+def test_what_the_image_is_built_by_makes_a_program_that_reads_web_pages(tmp_path: Path) -> None:
+    """The steps of the Dockerfile run here, in folders of ours and with our Python, over what Docker would be sent."""
+    sent = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    sources = copy_sources(tmp_path / "source")
+    assert {path.name for path in sources.iterdir()} | {"deploy/requirements.lock"} == set(sent)
+    (sources / "deploy").mkdir()
+    shutil.copy(ROOT / "deploy/requirements.lock", sources / "deploy")
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)$", DOCKERFILE, re.MULTILINE)
+    assert {service["build"]["args"]["EXTRAS"] for name, service in SERVICES.items() if name in OURS} == {
+        f"${{EXTRAS:-{extras}}}"
+    }
+    (steps,) = re.findall(r"^RUN (pip wheel(?:.*\\\n)*.*)$", DOCKERFILE, re.MULTILINE)
+    steps = steps.replace("/wheels", f"{tmp_path}/wheels").replace("/opt/nearstream", f"{tmp_path}/image")
+    python = f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"
+    run(["sh", "-ec", steps], sources, within_seconds=1000, EXTRAS=extras, PATH=python)
+    (tmp_path / "page.html").write_text("<title>t</title><main>" + "<p>A flood came at night." * 9)
+    seen = run([str(tmp_path / "image/bin/nearstream"), "scan", "page.html", "--all", "--json"], tmp_path)
+    assert '"verdict":"unique"' in seen
 
 
 @pytest.mark.foreign
