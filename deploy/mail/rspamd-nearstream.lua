@@ -16,6 +16,22 @@ local ucl = require 'ucl'
 
 local url = 'http://127.0.0.1:9465/v1/check'
 local headers = { ['nearstream-collection'] = 'default' } -- and, with a token, Authorization = 'Bearer ...'
+-- The value of NEARSTREAM_MAIL_AUTHSERV_ID: then our results of DKIM and DMARC go with each message, above its headers.
+local authserv_id = ''
+
+local function with_results(task)
+  if authserv_id == '' then return task:get_content() end
+  local results = { authserv_id, 'dkim=none', 'dmarc=none' }
+  local signed = task:get_symbol('R_DKIM_ALLOW')
+  for _, option in ipairs(signed and signed[1].options or {}) do
+    table.insert(results, 'dkim=pass header.d=' .. tostring(option:match('^[%w.-]+')))
+  end
+  local from = task:get_from('mime')
+  if task:has_symbol('DMARC_POLICY_ALLOW') and from and from[1] then
+    table.insert(results, 'dmarc=pass header.from=' .. tostring(from[1].domain):match('^[%w.-]*'))
+  end
+  return 'Authentication-Results: ' .. table.concat(results, '; ') .. '\r\n' .. tostring(task:get_content())
+end
 
 local function insert(task, answer)
   local labels = type(answer.labels) == 'table' and answer.labels or {}
@@ -55,10 +71,13 @@ local id = rspamd_config:register_symbol({
       local answer = parser:parse_text(body) and parser:get_object()
       if type(answer) == 'table' then insert(task, answer) end
     end
-    rspamd_http.request({ task = task, url = url, body = task:get_content(), mime_type = 'message/rfc822',
+    rspamd_http.request({ task = task, url = url, body = with_results(task), mime_type = 'message/rfc822',
       headers = headers, timeout = 0.5, callback = answered })
   end,
 })
+if authserv_id ~= '' then
+  for _, name in ipairs({ 'R_DKIM_ALLOW', 'DMARC_POLICY_ALLOW' }) do rspamd_config:register_dependency('NEARSTREAM_BULK', name) end
+end
 for name, of in pairs({
   KNOWN_BAD = { 6.0, 'A copy of mail that was labelled as spam' },
   NEAR_BAD = { 2.0, 'Resembles mail of few senders, or a form, that was labelled as spam' },

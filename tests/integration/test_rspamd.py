@@ -23,6 +23,11 @@ ALLOWED = """
 rspamd_config:register_symbol({ name = 'ALLOWED_SENDERS', score = -0.5, callback = function(task)
   return task:get_header('X-Allowed') ~= nil
 end })
+for name, option in pairs({ R_DKIM_ALLOW = 'shop.example:s1', DMARC_POLICY_ALLOW = 'shop.example' }) do
+  rspamd_config:register_symbol({ name = name, score = 0.0, callback = function(task)
+    return task:get_header('X-Signed') ~= nil, 1.0, option
+  end })
+end
 """
 BULK = b'{"verdict":"bulk","count_1h":37,"score":0.5}'
 CONTAINS = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"labels":{"spam":%d,"ham":0}}}'
@@ -43,6 +48,7 @@ class Rspamd:
     address: str = ""
     log: Path = Path()
     api: str = ""  # where the API is
+    asked: bytes = b""  # the last question
     response: bytes | None = None  # what rspamd gets in place of an answer of the API, None for that answer
 
     async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +56,7 @@ class Rspamd:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             size = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            question = head + await reader.readexactly(size)
+            self.asked = question = head + await reader.readexactly(size)
             if self.response is None:
                 from_api, to_api = await asyncio.open_connection(*self.api.split(":"))
                 to_api.write(question)
@@ -99,7 +105,8 @@ async def rspamd(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> As
     host, port = relay.sockets[0].getsockname()
     async with AsyncExitStack() as resources:
         resources.callback(relay.close)
-        (folder / "nearstream.lua").write_text(RULES.read_text().replace("127.0.0.1:9465", f"{host}:{port}"))
+        ours = RULES.read_text().replace("127.0.0.1:9465", f"{host}:{port}")
+        (folder / "nearstream.lua").write_text(ours.replace("authserv_id = ''", "authserv_id = 'mx.firm.example'"))
         rules = f"dofile('{folder}/nearstream.lua')\n{ALLOWED}"
         server = await asyncio.to_thread(rspamd_server, folder / "rspamd", rules, COMPOSITES.read_text())
         api = await resources.enter_async_context(served(redis_url, bulk_count=str(COPIES - 1)))
@@ -120,6 +127,15 @@ async def test_a_copy_gets_the_symbol_with_its_score_and_number(rspamd: Rspamd) 
     assert symbol["metric_score"] == 3.0
     assert 2.9 < symbol["score"] <= 3.0
     assert not await rspamd.scan(campaign_mail("other", OTHER))
+
+
+async def test_its_results_of_dkim_and_dmarc_go_above_the_headers_of_a_message(rspamd: Rspamd) -> None:
+    rspamd.response = http(b"200 OK", BULK)
+    await rspamd.scan_until_marked()
+    above = b"\r\n\r\nAuthentication-Results: mx.firm.example; dkim=none; dmarc=none%b\r\n"
+    assert above % b"" in rspamd.asked
+    await rspamd.scan_until_marked(3, X_Signed="yes")
+    assert above % b"; dkim=pass header.d=shop.example; dmarc=pass header.from=a.example" in rspamd.asked
 
 
 async def test_each_answer_has_its_symbol_and_no_points_if_the_sender_is_allowed(rspamd: Rspamd) -> None:

@@ -11,7 +11,7 @@ from nearstream.streams.fingerprints.notices import split_notices
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import ALL, MAIN, PageReader
-from nearstream.workers.mail.message import THREAD, WHOLE, read_message
+from nearstream.workers.mail.message import THREAD, WHOLE, MailRules, read_message
 
 KEY = HashKey.public()
 RECEIVED = datetime(2026, 3, 2, tzinfo=UTC)
@@ -21,7 +21,7 @@ LONG = " ".join([TEXT] * 9)
 
 def mail(body: str, processes: HtmlProcesses, kind: str = "html", content: str = WHOLE) -> str:
     raw = f"Subject: a\nContent-Type: text/{kind}; charset=utf-8\n\n{body}\n".encode()
-    found = read_message(raw, RECEIVED, KEY, processes, content=content)
+    found = read_message(raw, RECEIVED, KEY, processes, rules=MailRules(content))
     assert not set(found.degraded) & {"truncated", "extraction_fallback"}
     return found.document.text or ""
 

@@ -13,7 +13,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import local_store
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
-from nearstream.workers.mail.message import THREAD, WHOLE, Mail, read_message
+from nearstream.workers.mail.message import THREAD, WHOLE, Mail, MailRules, read_message
 
 KEY = HashKey.from_secret(b"5e" * 16)
 RECEIVED = datetime(2026, 3, 2, tzinfo=UTC)
@@ -23,7 +23,7 @@ JUNK = "ledger violet sparrow candle"
 
 def mail(processes: HtmlProcesses, body: str, kind: str = "text/html", content: str = WHOLE) -> Mail:
     raw = f"From: a@one.example\nSubject: a\nContent-Type: {kind}; charset=utf-8\n\n{body}\n".encode()
-    return read_message(raw, RECEIVED, KEY, processes, content=content)
+    return read_message(raw, RECEIVED, KEY, processes, rules=MailRules(content))
 
 
 def text(found: Mail) -> str:

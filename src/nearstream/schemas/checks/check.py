@@ -13,7 +13,7 @@ from nearstream.schemas.labels.decision import Action, Because
 from nearstream.schemas.labels.label import Kind, LabelKind, LabelState, Weight
 
 CheckVerdict = Literal["known_bad", "near_bad", "known_good", "disputed", "bulk", "near_duplicate", "none", "unknown"]
-Witness = Literal["", "equal", "broad", "near", "link", "attachment"]
+Witness = Literal["", "equal", "broad", "near", "link", "attachment", "established"]
 CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_refused"]
 SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
@@ -95,7 +95,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = Labels(spam=0, ham=0)
     # By what labels reach a mail. `equal`: it is equal before anything is masked, with its links and attachments.
     # `broad`: it is long, and many domains send such mails. `near`: nothing else. `link`, `attachment`: it has that of
-    # a labelled mail, and other mails of its sender lack it. Else empty.
+    # a labelled mail, and other mails of its sender lack it. `established`: they do not reach it, because its sender's
+    # domain has sent such mails for long. Else empty.
     witness: Witness = ""
     unlabelled: Count = 0  # Members without a label that are older than the labelled ones by half a day, at most 128.
     # `suspended`: the labels of the family match far more than before, and do not count until somebody confirms or

@@ -20,6 +20,7 @@ MAIL_SOURCE = "mail"
 ATTACHMENTS_LABEL = "attachments"  # of a mail: a keyed digest of all in it that is no text
 ATTACHMENTS_UNREAD = "unread"  # in place of the digest, if there was not enough time for it
 SENDER_DOMAIN_LABEL = "sender-domain"  # of a mail: a keyed hash of the domain that it was sent from
+UNPROVEN = "-unproven"  # ends such a label if the receiving server has not authenticated the domain
 LINKS_LABEL = "links"  # of a mail: keyed hashes of the sites that its links lead to
 LINKS_UNREAD = "unread"  # in place of the hashes, if tags were only stripped
 LINKS_MAX = 8

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nearstream.schemas.checks.check import Labels, Witness
-from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, LINKS_LABEL, LINKS_UNREAD, SENDER_DOMAIN_LABEL
+from nearstream.schemas.documents.document import (
+    ATTACHMENTS_LABEL,
+    LINKS_LABEL,
+    LINKS_UNREAD,
+    SENDER_DOMAIN_LABEL,
+    UNPROVEN,
+)
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
 from nearstream.streams.store.limits import DAY_MS
@@ -46,12 +52,12 @@ def reach(asked: Signature, details: FamilyDetails) -> Reach:
     others = [each for each in details.others if each.id not in named]
     witness = _witness(asked, spams, others)
     good = details.labels.ham if _is_of(asked, hams) else 0
-    labels = Labels(spam=details.labels.spam if witness else 0, ham=good)
+    labels = Labels(spam=details.labels.spam if witness not in ("", "established") else 0, ham=good)
     if good and good >= CLEARLY * labels.spam:
         return Reach("known_good", "equal" if _is_equal(asked, hams) else "near", labels)
     against = 0 if links_differ(asked, hams) else details.labels.ham
     if not labels.spam or labels.spam < CLEARLY * against:
-        return Reach(None, "", labels)
+        return Reach(None, "" if labels.spam else witness, labels)
     first_ms = min(each.observed_at_ms for each in spams)
     older = [each for each in others if each.observed_at_ms < first_ms - _ESTABLISHED_MS]
     is_foreign = witness in ("link", "attachment") or bool(hosts(asked) - _all_hosts(older))
@@ -67,11 +73,11 @@ def _witness(asked: Signature, spams: Sequence[Recorded], others: Sequence[Recor
     is_labelled = any(of_one_domain(each, asked) for each in spams)
     if not spams:
         return ""
-    if len(own) >= _ESTABLISHED_MIN:
+    if len(own) >= _ESTABLISHED_MIN and _is_proven(asked):
         if foreign := _shared_beside(asked, spams, own):
             return foreign
         if not is_labelled:
-            return "" if _is_over_days(own) else "near"
+            return "established" if _is_over_days(own) else "near"
     if words > _WORDS_MIN and _is_equal(asked, spams):
         return "equal"
     domains = {_domain(each) for each in (*others, *spams)} - {None}
@@ -98,7 +104,7 @@ def _is_of(asked: Comparable, hams: Sequence[Recorded]) -> bool:
 
     It is equal to one of theirs, or has the sender and no other links and attachments.
     """
-    are_own = any(of_one_domain(each, asked) for each in hams)
+    are_own = _is_proven(asked) and any(of_one_domain(each, asked) for each in hams)
     has_no_other = hosts(asked) <= _all_hosts(hams) and _has_attachments_of(asked, hams)
     return _is_equal(asked, hams) or (are_own and has_no_other)
 
@@ -130,6 +136,11 @@ def _all_hosts(mails: Iterable[Comparable]) -> frozenset[str]:
 
 def _domain(mail: Comparable) -> str | None:
     return mail.labels.get(SENDER_DOMAIN_LABEL)
+
+
+def _is_proven(mail: Comparable) -> bool:
+    """Return whether the domain of a mail is authenticated, or no results are known."""
+    return not (_domain(mail) or "").endswith(UNPROVEN)
 
 
 def _has_attachments_of(asked: Comparable, others: Iterable[Recorded]) -> bool:

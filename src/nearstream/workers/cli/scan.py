@@ -94,7 +94,7 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
             return Exit.UNREADABLE
         texts = EarlierTexts(deployment.scheme)
         progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
-        items = progress.reach(read(options.paths, deployment.key, passed_over, settings.mail_content))
+        items = progress.reach(read(options.paths, deployment.key, passed_over, deployment.mail_rules()))
         batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
         async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
             report(outcome.source, outcome.degraded, incomplete)
@@ -119,7 +119,7 @@ async def _read_references(deployment: Deployment, job: "Embedded", paths: Seque
     from nearstream.workers.files.source import read
 
     refused = False
-    items = read(paths, deployment.key, None, deployment.settings.mail_content)
+    items = read(paths, deployment.key, None, deployment.mail_rules())
     async for outcome in job.outcomes(items, _in_reference):
         if outcome.refusal:
             refused = True

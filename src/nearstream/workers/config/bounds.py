@@ -52,6 +52,7 @@ PATTERNS = {
     "scheme": ("fine|mail|compact|noise", "fine, mail, compact or noise"),
     "verdicts": ("all|related|none", "all, related or none"),
     "html_content": ("(main|all)(-links)?", "main, all, main-links or all-links"),
+    "mail_authserv_id": (r"[A-Za-z0-9._-]{0,253}", "the name in Authentication-Results, such as mx.your.example"),
     "mail_content": ("whole|thread", "whole or thread"),
     "dead_letter_payload": ("full|head|hash", "full, head or hash"),
     "log_level": ("|debug|info|warning|error|critical", "debug, info, warning, error, critical or nothing"),

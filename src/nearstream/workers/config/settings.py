@@ -81,6 +81,9 @@ class Settings:
     mail_content: str = _setting(
         "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"
     )
+    mail_authserv_id: str = _setting(
+        "", "mail server whose Authentication-Results say which senders are authenticated (empty: all by From)"
+    )
     max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
     dead_letter_payload: str = _setting("full", "what a dead letter keeps of the record: full, head (64 KiB) or hash")
     dead_letter_max_ratio: float = _setting(

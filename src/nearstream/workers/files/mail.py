@@ -13,7 +13,7 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.parse import field_headers
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.files.content import UnreadableFileError
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, MailRules, read_message
 
 # A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
 MBOX_START = re.compile(rb"From \S.{0,200}? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [A-Za-z\d ]{1,16} \d\d?:\d\d")
@@ -27,10 +27,10 @@ _NO_TEXT = b"\n"  # a record with no bytes would be refused as such
 MailRecord = tuple[bytes, Headers, tuple[str, ...]]
 
 
-def read_mail(raw: bytes, received_at: datetime, *, key: HashKey, html: HtmlProcesses, content: str) -> MailRecord:
+def read_mail(raw: bytes, received_at: datetime, *, key: HashKey, html: HtmlProcesses, rules: MailRules) -> MailRecord:
     """Return a message as the value and headers of a record, unless it is empty or too large."""
     try:
-        mail = read_message(raw, received_at, key, html, content=content)
+        mail = read_message(raw, received_at, key, html, rules=rules)
     except InvalidMessageError as error:
         raise UnreadableFileError(error.detail) from None
     return mail_record(mail.document, mail.degraded)

@@ -38,7 +38,7 @@ from nearstream.workers.files.mail import (
     whole_message,
 )
 from nearstream.workers.files.wacz import warc_files
-from nearstream.workers.mail.message import WHOLE
+from nearstream.workers.mail.message import WHOLE_MAIL, MailRules
 
 STDIN = "-"
 ReadMail = Callable[[bytes, datetime], MailRecord]
@@ -64,7 +64,7 @@ def read(
     paths: Iterable[str],
     key: HashKey | None = None,
     passed_over: Counter[str] | None = None,
-    mail_content: str = WHOLE,
+    rules: MailRules = WHOLE_MAIL,
 ) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
@@ -72,12 +72,12 @@ def read(
     a file are found in it. A text or a web page has its path as id and its time of change as `observed_at`. A file or a
     message of an mbox that cannot be read is refused, and the others are read. No two documents are read at one time,
     so one without a time of its own is newer than those before it. `passed_over` counts, by reason, records of WARC
-    files that hold no page to send. `mail_content` is `whole` or `thread`.
+    files that hold no page to send.
     """
     passed_over = Counter() if passed_over is None else passed_over
     offsets, read_ms, before = count(), 0, 0
     with closing(HtmlProcesses()) as html:
-        mail = partial(read_mail, key=key or HashKey.public(), html=html, content=mail_content)
+        mail = partial(read_mail, key=key or HashKey.public(), html=html, rules=rules)
         for path in _files(paths):
             number = 0
             try:

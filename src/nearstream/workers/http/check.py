@@ -162,8 +162,8 @@ class Checker:
         """Return the record, or the document of a whole mail, which is read in a thread."""
         if type_of(record) == MAIL_TYPE:
             readers = self.large if len(record.value or b"") > _LARGE_BYTES else self.readers
-            settings, key = self.deployment.settings, self.deployment.key
-            return in_thread(readers, read_mail, record, key, self.html, settings.mail_content, settings.api_seconds)
+            made, seconds = self.deployment, self.deployment.settings.api_seconds
+            return in_thread(readers, read_mail, record, made.key, self.html, made.mail_rules(), seconds)
         future: asyncio.Future[Source] = asyncio.get_running_loop().create_future()
         future.set_result(record)
         return future

@@ -26,7 +26,7 @@ from nearstream.workers.config.tokens import ApiToken, parse_tokens
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.openapi import ROUTES
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Memory, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, MailRules, Memory, read_message
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
@@ -104,18 +104,17 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
     return pages.with_text(parsed)
 
 
-def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, content: str, seconds: float) -> Unsigned:
+def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: MailRules, seconds: float) -> Unsigned:
     """Return the document of a question that is a whole mail.
 
-    It blocks while the HTML of the mail becomes text. Its content is `whole`, or `thread` for the words of the sender.
-    Attachments of a mail with words are read as long as there is time for an answer after them, which may take so many
-    seconds.
+    It blocks while the HTML of the mail becomes text. Attachments of a mail with words are read for half of the
+    seconds that an answer may take.
     """
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     until = time.monotonic() + _ATTACHMENTS_SHARE * seconds
-    mail = read_message(record.value or b"", received_at, key, html, _collection(record), content, until)
+    mail = read_message(record.value or b"", received_at, key, html, _collection(record), rules, until)
     document = msgspec.structs.replace(mail.document, against=_against(record))
     return Unsigned(document, None, mail.degraded)
 

@@ -205,10 +205,10 @@ def sender_hash(message: Message, key: HashKey) -> str | None:
     return next(iter(_hashes(message, ("from",), key) or _hashes(message, ("sender",), key)), None)
 
 
-def sender_domain_hash(message: Message, key: HashKey) -> str | None:
-    """Return the hash of the sender's domain, or None where `sender_hash` is None."""
+def sender_domain(message: Message, key: HashKey) -> str | None:
+    """Return the domain of the sender, or None without one and with the public key."""
     addresses = _addresses(message, ("from",), key) or _addresses(message, ("sender",), key)
-    return address_hash(addresses[0].rpartition("@")[2], key) if addresses else None
+    return addresses[0].rpartition("@")[2] if addresses else None
 
 
 def link_hashes(sites: Iterable[str], key: HashKey) -> str:

@@ -19,6 +19,7 @@ from nearstream.schemas.documents.document import (
     LINKS_UNREAD,
     MAIL_SOURCE,
     SENDER_DOMAIN_LABEL,
+    UNPROVEN,
     Document,
     to_milliseconds,
 )
@@ -33,6 +34,7 @@ from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.ingest.lineage import site_of
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
+from nearstream.workers.mail.authentication import is_authenticated
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.headers import head_of, whole_lines
 from nearstream.workers.mail.structure import Part
@@ -54,7 +56,7 @@ _ANSWERED = re.compile(
 _HOST = r"[^\s/?#\\<>\"']{1,255}"
 _HOSTS = (re.compile(f"://({_HOST})"), re.compile(rf"(www\.{_HOST})"))
 _URL = re.compile(rf"(https?://){_HOST}", re.IGNORECASE)
-_RULES = TextRules(spelling="plain/3", masks="mail/1")
+_TEXT_RULES = TextRules(spelling="plain/3", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 _ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
 _ENCODED_MIN_CHARACTERS = 100  # more than a token has that each recipient gets
@@ -72,6 +74,18 @@ _NOT_COUNTED = frozenset(
         "message/external-body",
     }
 )
+
+
+@dataclass(frozen=True)
+class MailRules:
+    """What is read of messages."""
+
+    # `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
+    content: str = WHOLE
+    authserv_id: str = ""  # The server whose results of DKIM and DMARC count. Empty: senders are those of From.
+
+
+WHOLE_MAIL = MailRules()
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ def read_message(
     key: HashKey,
     html: HtmlProcesses,
     collection: str = DEFAULT_COLLECTION,
-    content: str = WHOLE,
+    rules: MailRules = WHOLE_MAIL,
     until: float = inf,
 ) -> Mail:
     """Read a message of at most 36 MiB into a document.
@@ -109,7 +123,7 @@ def read_message(
         key: The deployment's key, which hashes addresses and short messages.
         html: Where HTML parts become text.
         collection: The tenant.
-        content: `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
+        rules: What is read of it.
         until: The time of `time.monotonic()` until which attachments of a message with words are read.
     """
     if not raw:
@@ -121,7 +135,7 @@ def read_message(
     text, unread, links, degraded = read_body(raw, html)
     linked = None if links is None else _sites(text, links)
     lineage = None
-    if content == THREAD:
+    if rules.content == THREAD:
         text, lineage = own_words(text), first_message(head)
     subject = headers.subject(head)
     has_few_words = is_short(text)
@@ -138,7 +152,7 @@ def read_message(
         lineage=lineage,
         observed_at=headers.sent_at(head, received_at + _CLOCK_SKEW),
         source=MAIL_SOURCE,
-        labels=_labels(attachments, linked, headers.sender_domain_hash(head, key), key),
+        labels=_labels(attachments, linked, _sender_domain(head, key, rules.authserv_id), key),
         sender_hash=headers.sender_hash(head, key),
         recipient_hashes=headers.recipient_hashes(head, key),
     )
@@ -150,6 +164,13 @@ def _sites(text: str, links: tuple[str, ...]) -> set[str]:
     """Return the sites of links and of addresses in a text."""
     hosts = {f"//{host}" for pattern in _HOSTS for host in pattern.findall(text)}
     return {site for url in hosts.union(links) if (site := site_of(url))}
+
+
+def _sender_domain(head: Message, key: HashKey, authserv_id: str) -> str | None:
+    """Return the hash of the domain of the sender, marked if that is not authenticated."""
+    domain = headers.sender_domain(head, key)
+    is_proven = not authserv_id or (domain is not None and is_authenticated(head, domain, authserv_id))
+    return None if domain is None else headers.address_hash(domain, key) + UNPROVEN * (not is_proven)
 
 
 def _labels(
@@ -226,7 +247,7 @@ def is_short(text: str) -> bool:
 
 
 def _masked_form(text: str) -> NormalForm:
-    return normalize(rewritten(text, _RULES))
+    return normalize(rewritten(text, _TEXT_RULES))
 
 
 def _is_short(form: NormalForm) -> bool:

@@ -186,7 +186,7 @@ def _side_of_file(deployment: Deployment, path: str) -> Side:
 def _signed(deployment: Deployment, path: str) -> tuple[Signature, str]:
     """Return the signature and the text of the only document of a file, which may have no words."""
     records: list[ConsumerRecord] = []
-    found = islice(read([path], deployment.key, mail_content=deployment.settings.mail_content), 2)
+    found = islice(read([path], deployment.key, rules=deployment.mail_rules()), 2)
     for item in found:
         if isinstance(item, Refused):
             raise UnreadableFileError(f"{escaped(path, PATH_CHARACTERS)}: {item.reason}")

@@ -54,7 +54,7 @@ async def produce_files(deployment: Deployment, paths: Sequence[str], wait_secon
     """Send every readable document of the paths, and report the others on stderr."""
     topic, produced = deployment.topic(DOCUMENTS), Produced()
     progress = Progress("sent", bytes_of(paths), quiet, place=0)
-    items = read(paths, deployment.key, produced.passed_over, deployment.settings.mail_content)
+    items = read(paths, deployment.key, produced.passed_over, deployment.mail_rules())
     records = _readable(topic, deployment, progress.reach(items), produced)
     produced.sent = await _send(deployment, topic, records, wait_seconds, progress)
     return produced

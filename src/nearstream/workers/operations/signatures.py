@@ -47,7 +47,7 @@ def sign_files(deployment: Deployment, paths: Iterable[str]) -> Iterator[Signed 
     """Yield the signature of each document of the paths, which blocks while HTML becomes text."""
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
-        for item in read(paths, deployment.key, mail_content=deployment.settings.mail_content):
+        for item in read(paths, deployment.key, rules=deployment.mail_rules()):
             yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
     finally:
         pages.close()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nearstream.streams.signing.signer import Signer
     from nearstream.streams.store.store import Store
     from nearstream.workers.crawl.page import PageReader
+    from nearstream.workers.mail.message import MailRules
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,12 @@ class Deployment:
         from nearstream.workers.crawl.page import PageReader
 
         return PageReader(self.settings.html_content, self.settings.max_text_bytes, key=self.key)
+
+    def mail_rules(self) -> "MailRules":
+        """Return what is read of mail."""
+        from nearstream.workers.mail.message import MailRules
+
+        return MailRules(self.settings.mail_content, self.settings.mail_authserv_id)
 
     def verdicts(self) -> frozenset[str]:
         """Return the kinds of verdicts that are sent."""

@@ -81,14 +81,27 @@ def test_an_equal_mail_of_more_than_eight_words_is_known_of_any_family() -> None
 
 def test_a_label_on_a_copy_of_a_notice_does_not_reach_whoever_has_sent_it_for_days() -> None:
     phish, notice = mail("bad", links="b" * 12), mail("asked", [*LONG, "new"], "firm", "a" * 12)
-    assert said(notice, family(*notices(24), *wave(), spam=phish)) == (None, "")
+    assert said(notice, family(*notices(24), *wave(), spam=phish)) == (None, "established")
     assert said(notice, family(*notices(2), *wave(), spam=phish)) == ("near_bad", "near")  # it may be a wave too
     assert said(mail("other", links="b" * 12), family(*notices(24), *wave(), spam=phish)) == ("known_bad", "equal")
 
 
+def test_only_mail_of_an_authenticated_domain_is_that_of_whoever_has_sent_it_for_days() -> None:
+    phish, forged = mail("bad", [*LONG, "bad"], "firm-unproven"), mail("asked", [*LONG, "new"], "firm-unproven")
+    of_firm = mail("asked", [*LONG, "new"], "firm", "a" * 12)
+    assert said(of_firm, family(*notices(24), *wave(), spam=phish)) == (None, "established")
+    known = [mail(f"f{at}", [*LONG, f"no{at}"], "firm-unproven", before=HOUR * 4 * at) for at in range(9)]
+    for others in (notices(24), known):
+        assert said(forged, family(*others, *wave(), spam=mail("bad", [*LONG, "bad"]))) == ("known_bad", "broad")
+    assert said(forged, family(ham=mail("good", LONG, "firm-unproven"))) == (None, "")
+
+
 def test_an_established_sender_is_reached_by_a_link_that_its_other_mails_lack() -> None:
     phish = mail("bad", links=f"{'a' * 12} {'b' * 12}")
-    for links, expected in ((f"{'a' * 12} {'b' * 12}", ("known_bad", "link")), (f"{'a' * 12} {'c' * 12}", (None, ""))):
+    for links, expected in (
+        (f"{'a' * 12} {'b' * 12}", ("known_bad", "link")),
+        (f"{'a' * 12} {'c' * 12}", (None, "established")),
+    ):
         asked = mail("asked", [*LONG, "new"], "firm", links)
         assert said(asked, family(*notices(24), *wave(), spam=phish)) == expected
 

@@ -16,7 +16,7 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.files.mail import mail_record
 from nearstream.workers.mail.body import TEXT_MAX_BYTES
 from nearstream.workers.mail.headers import address_hash
-from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, own_words, read_message
+from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, Mail, MailRules, own_words, read_message
 
 KEY = HashKey.public()
 NO_HTML = HtmlProcesses(0, deadline_seconds=0)
@@ -258,7 +258,7 @@ def test_n22_control_characters_are_no_part_of_a_text_and_its_record_is_one_that
 def test_of_a_thread_own_words_are_read_and_the_lineage_is_its_first_message() -> None:
     for headers, content, told in THREADS:
         raw = f"From: a@a.example\n{headers}\n{REPLY}".encode()
-        found = read_message(raw, RECEIVED, KEY, NO_HTML, content=content).document
+        found = read_message(raw, RECEIVED, KEY, NO_HTML, rules=MailRules(content)).document
         assert (found.lineage, found.text) == told
     assert own_words(REPLY.replace("\n", "\r\n")).split() == OWN.split()
     assert own_words("a -- b > c\n--\n") == "a -- b > c\n"
