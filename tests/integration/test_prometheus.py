@@ -56,7 +56,7 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
 ) -> None:
     (tmp_path / "alerts.toml").write_text(STORM)
     audited = tmp_path / "audit.prom"
-    places = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    places = [f"127.0.0.1:{port}" for port in free_ports(3)]
 
     def export(*_: object) -> tuple[int, bytes]:
         """Answer as the node exporter does."""
@@ -67,8 +67,9 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
         alertmanager = alertmanager_server(tmp_path / "alertmanager")
         with (
             answering(export, "text/plain; version=0.0.4") as port,
-            deployment.worker("all", NEARSTREAM_STATUS=places[0]),
+            deployment.worker("all", NEARSTREAM_STATUS=places[0]) as worker,
             deployment.worker("alert", NEARSTREAM_STATUS=places[1]),
+            deployment.worker("serve", ("nearstream",), NEARSTREAM_API=places[2], NEARSTREAM_API_TOKEN=TOKEN),
             running(alertmanager),
             running(
                 prometheus_server(tmp_path / "prometheus", [*places, f"127.0.0.1:{port}"], TOKEN, alertmanager.address)
@@ -95,3 +96,10 @@ async def test_every_expression_has_a_series_and_the_storm_reaches_alertmanager(
             groups = (await get(session, f"http://{prometheus.address}/api/v1/rules"))["data"]["groups"]
             health = {rule["name"]: rule["health"] for group in groups for rule in group["rules"]}
             assert health == dict.fromkeys((rule.get("record") or rule["alert"] for rule in RULES), "ok")
+            worker.kill()
+            await deployment.send([deployment.document("late", TEXTS[0])])
+            seen = ('nearstream:lag_records:sum{role="sign"} > 0', "nearstream:workers:serving == 0")
+            seen += ('nearstream:lag_records:sum{role="alert"}', 'nearstream_workers{role="all", state="gone"} == 1')
+            async with asyncio.timeout(WITHIN_SECONDS):
+                while not all([await series(session, prometheus.address, each) for each in seen]):
+                    await asyncio.sleep(0.2)

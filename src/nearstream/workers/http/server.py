@@ -32,6 +32,7 @@ from nearstream.workers.http.operator import add_operator_routes, replay_reason,
 from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.routes import add_routes, add_waiting_routes
+from nearstream.workers.monitoring.metrics import GroupMetrics
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
@@ -76,6 +77,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = deployment.settings
     feed = Feed(lambda: time.time_ns() // 1_000_000)
+    GroupMetrics(feed.known_lags, feed.known_workers).register()
     try:
         async with (
             connected(settings) as outbox,

@@ -13,7 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import GroupAuthorizationFailedError, for_code
 
-from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, Topic
+from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.client import admin, consumer, describe
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, retriable
@@ -22,6 +22,7 @@ from nearstream.workers.kafka.offsets import committed_offsets
 ANSWER_SECONDS = 10.0
 # Per partition. A larger record batch is fetched alone.
 _FETCH_BYTES = 16 * 1024
+_READERS = {DOCUMENTS.name: "sign", SIGNATURES.name: "match", VERDICTS.name: "decide"}  # but for the worker `alert`
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class PartitionLag:
             "records": self.records,
             "seconds": None if self.seconds is None else round(self.seconds, 1),
         }
+
+
+def reader_of(topic: str) -> str:
+    """Return the role that reads a topic of this name, which may have a prefix, in the group of all but `alert`."""
+    return next((role for name, role in _READERS.items() if topic.endswith(name)), "")
 
 
 LagReader = Callable[[], Awaitable[list[PartitionLag]]]
@@ -180,10 +186,10 @@ def unread(rows: Sequence[PartitionLag], members: GroupMembers | None, role: str
     """Yield a sentence for each topic that a group should read and does not, none while its members are not known."""
     if members is None or not members.is_settled:
         return
-    remedy = f"start `nearstream worker{role and ' '}{role}`"
     if not members.count and any(row.committed >= 0 for row in rows):
         waiting = sum(row.records for row in rows)
-        yield f"no worker of group {members.group} runs{f', and {waiting} records wait' if waiting else ''}: {remedy}"
+        problem = f"no worker of group {members.group} runs{f', and {waiting} records wait' if waiting else ''}"
+        yield f"{problem}: {_remedy(role)}"
         return
     left: Counter[str] = Counter()
     for row in rows:
@@ -192,4 +198,8 @@ def unread(rows: Sequence[PartitionLag], members: GroupMembers | None, role: str
     for topic, records in left.items():
         if records:
             problem = f"{records} records of {topic} wait, and no worker of group {members.group} reads them"
-            yield f"{problem}: {remedy}"
+            yield f"{problem}: {_remedy(role or reader_of(topic))}"
+
+
+def _remedy(role: str) -> str:
+    return f"start `nearstream worker{role and ' '}{role}`"

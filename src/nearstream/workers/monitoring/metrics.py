@@ -1,9 +1,12 @@
 """All metrics: name, type, labels and meaning."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter as Counted
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from time import perf_counter, time
+from typing import get_args
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -23,11 +26,13 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord, header
 from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.labels.label import is_label_key
+from nearstream.schemas.live.state import WorkerStateName
 from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import REASON_HEADER
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.judge import MatchCounts
 from nearstream.streams.store.registration import Status
+from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
 
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -82,6 +87,7 @@ GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again be
 
 _OUTCOME_NAMES = ("signed", "empty", "dead_letter", "removed", "removed_unknown", "labelled")
 STORMS = 20  # families that have a series of their own
+_ROLES = ("sign", "match", "all", "decide", "alert")
 _OUTCOMES = {name: DOCUMENTS.labels(name) for name in _OUTCOME_NAMES}
 _ALERT, _RETRACTION = b"nearstream.alert.v1", b"nearstream.retraction.v1"
 
@@ -224,6 +230,49 @@ class WorkerMetrics(Collector):
             {values: lag.seconds for values, lag in rows if lag.seconds is not None},
             labels,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMetrics(Collector):
+    """Metrics of all workers together, which `nearstream serve` reads at each scrape, so that absence is seen."""
+
+    lags: Callable[[], Iterable[tuple[str, PartitionLag]]]  # each partition, with the role that reads it
+    workers: Callable[[], Sequence[tuple[str, str]] | None]  # Role and state of each worker. None: not known now.
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metric families, as prometheus-client requires."""
+        rows: dict[tuple[str, ...], list[PartitionLag]] = {}
+        for role, lag in self.lags():
+            rows.setdefault((lag.topic, role), []).append(lag)
+        sums: list[tuple[str, str, Callable[[list[PartitionLag]], float]]] = [
+            ("lag_records", "Records of a topic that a role has not acknowledged", _waiting),
+            ("lag_seconds", "Age of the oldest of these records, 0 if none waits", _oldest),
+            ("committed_offsets", "Sum of the offsets that a role has acknowledged", _acknowledged),
+        ]
+        for name, meaning, value in sums:
+            values = {labels: value(each) for labels, each in rows.items()}
+            yield _gauge(f"nearstream_group_{name}", meaning, values, ("topic", "role"))
+        states = self.workers()
+        known: dict[tuple[str, ...], float] = {}
+        if states is not None:
+            known = {**dict.fromkeys(product(_ROLES, get_args(WorkerStateName)), 0), **Counted(states)}
+        yield _gauge("nearstream_workers", "Workers by role and state", known, ("role", "state"))
+
+    def register(self) -> None:
+        """Register these metrics with the process-wide registry."""
+        REGISTRY.register(self)
+
+
+def _waiting(rows: Iterable[PartitionLag]) -> int:
+    return sum(row.records for row in rows)
+
+
+def _oldest(rows: Iterable[PartitionLag]) -> float:
+    return max((row.seconds or 0.0 for row in rows), default=0.0)
+
+
+def _acknowledged(rows: Iterable[PartitionLag]) -> int:
+    return sum(max(row.committed, 0) for row in rows)
 
 
 def _matching(counts: MatchCounts) -> Iterator[Metric]:

@@ -15,7 +15,7 @@ from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import WorkerMetrics, count_matched, count_verdict
+from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, count_matched, count_verdict
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 
@@ -63,6 +63,15 @@ def test_a_worker_is_told_as_it_is_when_asked() -> None:
     assert told["nearstream_consumer_lag_records", "documents 3"] == 0
     assert ("nearstream_consumer_lag_seconds", "documents 3") not in told
     assert told["nearstream_build_info", "1 s"] == 1
+
+
+def test_the_api_tells_of_every_role_also_where_none_works() -> None:
+    rows = [("sign", PartitionLag("documents", number, 4 - 5 * number, 0, 9, 1.5 + number)) for number in (0, 1)]
+    read = _samples(GroupMetrics(lambda: rows, lambda: [("all", "live"), ("all", "live")]).collect())
+    assert [read[f"nearstream_group_{name}", "documents sign"] for name in ("lag_records", "lag_seconds")] == [14, 2.5]
+    assert read["nearstream_group_committed_offsets", "documents sign"] == 4
+    assert (read["nearstream_workers", "all live"], read["nearstream_workers", "match live"]) == (2, 0)
+    assert _samples(GroupMetrics(list, lambda: None).collect()) == {}
 
 
 def _samples(families: Iterable[Metric]) -> dict[tuple[str, str], float]:

@@ -56,7 +56,12 @@ def test_a_clock_that_goes_wrong_is_told() -> None:
 
 
 START = " since 2023-11-14T22:13:20+00:00"
-ROWS = [PartitionLag("d", 0, 5, 0, 9, 3.0), PartitionLag("d", 1, 7, 0, 7, None), PartitionLag("s", 0, -1, 0, 2, 3.0)]
+SIGNATURES = "mine.nearstream.signatures.v1"
+ROWS = [
+    PartitionLag("d", 0, 5, 0, 9, 3.0),
+    PartitionLag("d", 1, 7, 0, 7, None),
+    PartitionLag(SIGNATURES, 0, -1, 0, 2, 3.0),
+]
 
 
 def state(name: str, role: str = "all", worker: str = "h:1", why: str = "") -> WorkerState:
@@ -98,10 +103,10 @@ def test_a_topic_that_no_worker_reads_is_named() -> None:
         (None, []),
         ({"is_settled": False}, []),
         ({}, ["no worker of group g runs, and 6 records wait: start `nearstream worker`"]),
-        ({"count": 1, "hosts": {("d", 0): "h", ("s", 0): "h"}}, []),
+        ({"count": 1, "hosts": {("d", 0): "h", (SIGNATURES, 0): "h"}}, []),
         (
             {"count": 1, "hosts": {("d", 0): "h"}},
-            ["2 records of s wait, and no worker of group g reads them: start `nearstream worker`"],
+            [f"2 records of {SIGNATURES} wait, and no worker of group g reads them: start `nearstream worker match`"],
         ),
     ):
         known = (

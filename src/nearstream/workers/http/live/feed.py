@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
+from time import monotonic
 from typing import Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
 from nearstream.workers.http.live.families import Growth
 from nearstream.workers.http.live.troubles import Alarms, Letters
+from nearstream.workers.kafka.lag import PartitionLag, reader_of
 from nearstream.workers.operations.checks import sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
@@ -30,6 +32,7 @@ EVENTS = 10_000
 EVENT_BYTES = 32 * 1024 * 1024
 COLLECTIONS = 64  # whose rates are counted, beside those of all together
 _SHOWN = 12  # families in each ranking
+_LAG_SECONDS = 30.0  # for which a lag that was read counts as known
 _VERSION = version("nearstream")
 
 
@@ -207,12 +210,14 @@ class Feed:
     def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo"] = "kafka") -> None:
         self.ring = Ring()
         self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
-
+        # What was read of each group when, by the monotonic clock. The role is that of a group of its own, or empty.
+        self.lags: dict[str, tuple[float, list[PartitionLag]]] = {}
         self.why = "no event source is connected yet"  # Why no events can be read now. Empty: they can.
         self.loading: float | None = None  # Share of the last hour that is read after a start. None: all of it.
         self.day: tuple[int, ...] = ()  # Verdicts in each half hour of the last day. Empty: not known.
         self.away: dict[str, str] = {}  # of each service that does not answer now, its name and why
         self.workers: list[WorkerState] = []
+        self.are_workers_known = False
         self.unread: dict[str, tuple[str, ...]] = {}  # of each group, a sentence for each topic that nobody reads
         self.now_ms, self._source = clock, source
         self.alarms = Alarms()
@@ -278,6 +283,17 @@ class Feed:
             is_alerting=self.is_alerting,
             dead_letters_1h=self.letters.within_an_hour(now_ms),
         )
+
+    def known_lags(self) -> Iterator[tuple[str, PartitionLag]]:
+        """Yield the lag of each partition that is known now, with the role that reads it."""
+        for role, (read_at, rows) in list(self.lags.items()):
+            if monotonic() - read_at < _LAG_SECONDS:
+                yield from ((role or reader_of(row.topic), row) for row in rows)
+
+    def known_workers(self) -> list[tuple[str, str]] | None:
+        """Return role and state of each worker, None while Redis does not answer."""
+        is_known = self.are_workers_known and "Redis" not in self.away
+        return [(each.role, each.state) for each in self.workers] if is_known else None
 
     def verdict(self, collection: str, name: str) -> DocumentVerdict | None:
         """Return the last verdict on a document, None if it is not in the ring."""

@@ -14,7 +14,7 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLag
 from nearstream.schemas.topics.codec import time_sent
 from nearstream.schemas.topics.dead_letter import read_dead_letter
-from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, EVENT_TOPICS, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
@@ -193,12 +193,15 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
     try:
         async with (
             admin(settings, _CONNECT_SECONDS) as client,
-            lag_reader(settings, _CONNECT_SECONDS) as read_lag,
+            lag_reader(settings, _CONNECT_SECONDS, (DOCUMENTS, SIGNATURES, VERDICTS)) as read_lag,
         ):
-            trend = Trend()
+            trend, verdicts = Trend(), settings.topic_prefix + VERDICTS.name
             while True:
                 members = await group_members(client, settings.group)
                 rows = await read_lag()
+                if not any(row.topic == verdicts and row.committed >= 0 for row in rows):  # there is no worker `decide`
+                    rows = [row for row in rows if row.topic != verdicts]
+                feed.lags[""] = (time.monotonic(), rows)
                 feed.lag = trend.add(rows, time.monotonic())
                 feed.unread[settings.group] = tuple(unread(rows, members))
                 await asyncio.sleep(_LAG_SECONDS)
@@ -227,7 +230,9 @@ async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
             lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag,
         ):
             members = await group_members(client, settings.group)
-            feed.unread[settings.group] = tuple(unread(await read_lag(), members, "alert"))
+            rows = await read_lag()
+            feed.lags["alert"] = (time.monotonic(), rows)
+            feed.unread[settings.group] = tuple(unread(rows, members, "alert"))
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:
@@ -320,6 +325,7 @@ async def _watch_redis(client: Caller, namespace: str, guards: LabelGuards, feed
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 feed.workers = await worker_states(client, namespace)
+                feed.are_workers_known = True
                 feed.alarms.decide([each for each in feed.alarms.floods() if await _is_decided(guards, each)])
             feed.away.pop("Redis", None)
         except TimeoutError:
