@@ -20,7 +20,7 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import escaped, print_report, row
+from nearstream.workers.operations.terminal import Progress, escaped, print_report, row
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
 
 def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print which share of the similar pairs of a window was found."""
-    from nearstream.workers.operations.audit import Window, audit_recall
+    from nearstream.workers.operations.audit import audit_recall
 
-    resemblance = Fraction(str(options.resemblance))
+    deployment, resemblance = Deployment.of(settings), Fraction(str(options.resemblance))
     since_ms = time.time_ns() // 1_000_000 - _DAY_MS if options.since is None else options.since
-    window = Window(Deployment.of(settings), since_ms, options.timeout, options.quiet)
-    recall = asyncio.run(audit_recall(window, resemblance, options.one_in))
+    progress = Progress("read", quiet=options.quiet)
+    recall = asyncio.run(audit_recall(deployment, since_ms, resemblance, options.one_in, options.timeout, progress))
     if options.metrics:
         from nearstream.workers.monitoring.metrics import recall_metrics, write_metrics
 
