@@ -6,7 +6,7 @@
 #pragma once
 
 #include "platform.h"
-#include "signing/digests.h"
+#include "signing/blake2b.h"
 
 /* Python has these numbers too: SLOTS, LD_WINDOW_BYTES in fingerprints/parameters.py, and MAX_RATES in
  * signing/signer.py. tests/property/test_native.py fails if they differ. */

@@ -1,4 +1,4 @@
-/* Keyed blake2b (RFC 7693) of two texts at a time.
+/* Keyed blake2b (RFC 7693).
  *
  * A document has two digests of 16 bytes, one of its text and one of its normal form. */
 
@@ -96,4 +96,22 @@ static void hash_block(DigestState *d)
 #undef ROUND
     for (int i = 0; i < 8; i++)
         d->state[i] ^= v[i] ^ v[i + 8];
+}
+
+/* Computes the state before the block of the key, and after it. */
+static void start_keyed(const u8 *key_block, u64 *unkeyed, u64 *keyed)
+{
+    DigestState d = {.data = key_block, .left = BLAKE2B_BLOCK + 1}; /* one byte more, as this block is not the last */
+    memcpy(d.state, BLAKE2B_START, sizeof d.state);
+    d.state[0] ^= 0x01010000 ^ DIGEST_KEY << 8 ^ DIGEST;
+    memcpy(unkeyed, d.state, sizeof d.state);
+    hash_block(&d);
+    memcpy(keyed, d.state, sizeof d.state);
+}
+
+/* Hashes a text to its end. */
+static void hash_text(DigestState *d)
+{
+    while (!d->done)
+        hash_block(d);
 }
