@@ -6,6 +6,8 @@
 -- NEARSTREAM_CONTAINS_BAD: it is no copy, but has a passage of a message that was labelled as spam.
 -- NEARSTREAM_ATTACHMENT_BAD: it has the attachments of mail that was labelled as spam. The options say with which weight,
 -- and how many messages have had them.
+-- NEARSTREAM_REFERENCE_BAD: it is like mail of a reference collection that is labelled as spam. The options say with
+-- which weight, and in which collection.
 -- NEARSTREAM_OTHER_ATTACHMENTS, NEARSTREAM_OTHER_LINKS: it is a copy of another message by its text, and has other
 -- attachments, or links to other sites.
 -- NEARSTREAM_CONTAINS_BULK: it is no copy, but contains a text of which many copies arrived within the last day. The
@@ -53,6 +55,11 @@ local function insert(task, answer)
   if type(files.labels) == 'table' and (tonumber(files.labels.spam) or 0) > 0 then
     task:insert_result('NEARSTREAM_ATTACHMENT_BAD', 1.0, { tostring(files.labels.spam), tostring(files.count) })
   end
+  for _, match in ipairs(type(answer.references) == 'table' and answer.references or {}) do
+    if type(match.labels) == 'table' and (tonumber(match.labels.spam) or 0) > 0 then
+      task:insert_result('NEARSTREAM_REFERENCE_BAD', 1.0, { tostring(match.labels.spam), tostring(match.collection) })
+    end
+  end
   for _, reason in ipairs(type(answer.low_confidence) == 'table' and answer.low_confidence or {}) do
     if reason == 'attachments_differ' then task:insert_result('NEARSTREAM_OTHER_ATTACHMENTS', 1.0) end
     if reason == 'links_differ' then task:insert_result('NEARSTREAM_OTHER_LINKS', 1.0) end
@@ -83,6 +90,7 @@ for name, of in pairs({
   NEAR_BAD = { 2.0, 'Resembles mail of few senders, or a form, that was labelled as spam' },
   CONTAINS_BAD = { 2.0, 'A passage of mail that was labelled as spam lies in other words' },
   ATTACHMENT_BAD = { 3.0, 'Has the attachments of mail that was labelled as spam' },
+  REFERENCE_BAD = { 3.0, 'Like mail of a reference collection that is labelled as spam' },
   DISPUTED = { 0.0, 'Labelled as spam, and many older copies are not' },
   KNOWN_GOOD = { -3.0, 'A copy of mail that was labelled as ham' },
   CONTAINS_BULK = { 1.5, 'A text with many copies lies in other words' },

@@ -38,9 +38,9 @@ def test_the_published_description_is_the_one_that_is_served() -> None:
 @pytest.mark.parametrize("message", sorted(ANSWERS, key=str))
 def test_every_field_of_an_answer_is_described(message: type[msgspec.Struct]) -> None:
     schema = DESCRIBED[message.__name__]
-    names = [field.name for field in msgspec.structs.fields(message)]
-    assert list(schema["properties"]) == names
-    assert set(schema["required"]) == set(names)
+    names = {field.name: field.default for field in msgspec.structs.fields(message)}
+    assert list(schema["properties"]) == list(names)
+    assert set(schema["required"]) == {name for name, default in names.items() if default is not msgspec.UNSET}
     assert all(each["description"] for each in schema["properties"].values())
 
 

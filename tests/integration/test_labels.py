@@ -245,6 +245,25 @@ async def test_texts_and_mails_are_learned_once_in_their_collections_and_forgott
     assert (await api.ask(message.as_bytes(), **given))[1]["verdict"] == "none"
 
 
+async def test_labels_of_a_reference_are_named_and_a_document_shows_by_what_one_reaches_it(
+    labelling: tuple[LocalDeployment, Api],
+) -> None:
+    local, api = labelling
+    given = {"Content-Type": "message/rfc822"}
+    mail = b"From: a@a.example\nSubject: a\nMessage-ID: <%b@a.example>\n\n" + prose(17).encode()
+    for name in (b"1", b"2"):
+        await _learn(api, mail % name, **given | {"nearstream-collection": "campaigns"})
+    await local.drained()
+    asked = given | {"nearstream-against": "campaigns"}
+    for labels in (_counts(), _counts(spam=4)):
+        (match,) = (await api.ask(mail % b"3", **asked))[1]["references"]
+        assert (match["collection"], match["labels"]) == ("campaigns", labels)
+        assert await _label(api, id="<1@a.example>", label="spam", weight=4, collection="campaigns") == ACCEPTED
+        await local.drained()
+    shown = local.run("show", "<2@a.example>", "--collection", "campaigns")
+    assert re.search(rb"\nlabels +known_bad, equal: spam 4, ham 0\n", shown.stdout), shown.stdout
+
+
 async def test_a_label_that_many_match_is_suspended_until_somebody_decides(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ BULK = b'{"verdict":"bulk","count_1h":37,"score":0.5}'
 CONTAINS = b'{"verdict":"none","contains":{"family":"8e14","count_1h":37,"count_24h":412,"labels":{"spam":%d,"ham":0}}}'
 LABELLED = b'{"verdict":"%b","count_1h":37,"score":0.5,"labels":{"spam":4,"ham":4},"witness":"near"}'
 OTHER_ATTACHMENTS = b'{"verdict":"near_duplicate","low_confidence":["near_threshold","attachments_differ"]}'
+REFERENCES = b'{"verdict":"none","references":[{"collection":"feed","labels":{"spam":3}},{"labels":{"spam":0}}]}'
 COPIES = 5  # of the campaign, which are known before a test
 
 
@@ -146,6 +147,7 @@ async def test_each_answer_has_its_symbol_and_no_points_if_the_sender_is_allowed
         (LABELLED % b"known_good", "NEARSTREAM_KNOWN_GOOD", -3.0, ["4", "near"]),
         (CONTAINS % 0, "NEARSTREAM_CONTAINS_BULK", 1.5, ["412"]),
         (CONTAINS % 3, "NEARSTREAM_CONTAINS_BAD", 2.0, ["3"]),
+        (REFERENCES, "NEARSTREAM_REFERENCE_BAD", 3.0, ["3", "feed"]),
     ):
         rspamd.response = http(b"200 OK", answer)
         ((found, symbol),) = (await rspamd.scan_until_marked()).items()

@@ -51,6 +51,10 @@ def test_the_rule_is_accepted(spamassassin: SpamAssassin) -> None:
         (header_value(Answer("known_bad", 37, 0.941)), {"6.0 NEARSTREAM_KNOWN_BAD"}),
         (header_value(Answer("near_bad", 3, 0.941, witness="near")), {"2.0 NEARSTREAM_NEAR_BAD"}),
         (header_value(Answer("none", contains=Contained(9, Labels(2)))), {"2.0 NEARSTREAM_CONTAINS_BAD"}),
+        (
+            header_value(Answer("none", references=(Contained(), Contained(0, Labels(2))))),
+            {"3.0 NEARSTREAM_REFERENCE_BAD"},
+        ),
         (header_value(Answer("known_good", 0, 0.941)), {"-3.0 NEARSTREAM_KNOWN_GOOD"}),
         (header_value(Answer("near_duplicate", 3, 0.941)), set()),
         (header_value(Answer("none")), set()),

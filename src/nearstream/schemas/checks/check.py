@@ -53,6 +53,12 @@ class Attached(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels  # Labels of the first and last 16 of them that reach the mail.
 
 
+class KnownReference(ReferenceMatch, frozen=True, kw_only=True):
+    """The most similar document of a reference collection, with labels."""
+
+    labels: Labels  # The labels of its family that reach the document (see `witness`).
+
+
 class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a document is to those that the index knows. Every field is always there."""
 
@@ -109,7 +115,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     attachments: Attached | None = None
     # Of each collection that the document or the token names as `against`, the document that is most like it, if one is
     # related.
-    references: tuple[ReferenceMatch, ...] = ()
+    references: tuple[KnownReference, ...] = ()
     first_seen: datetime | None = None  # When the first document of the family was observed.
     # When the last document joined the family. Of a single document: when it was observed.
     last_seen: datetime | None = None

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import cast
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
-from nearstream.schemas.checks.check import Attached, CheckAnswer, CheckMatch, CheckVerdict, Contained
+from nearstream.schemas.checks.check import Attached, CheckAnswer, CheckMatch, CheckVerdict, Contained, KnownReference
 from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL, from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
@@ -15,7 +16,7 @@ from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.matching.counterpart import is_mail
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
-from nearstream.streams.matching.looking_up import Found, share_of
+from nearstream.streams.matching.looking_up import Found, reference_match, share_of
 from nearstream.streams.matching.reach import CLEARLY, Reach, n_words, of_one_domain, reach
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.novelty import novelty_in_text
@@ -66,6 +67,18 @@ def attached(found: Found, count: int, details: FamilyDetails) -> Attached | Non
     is_own = any(of_one_domain(found.newcomer.signature, each) for each in spams) and len(domains) < _DOMAINS_MIN
     reaches = reached.known in ("known_bad", "near_bad") and not is_own
     return Attached(count=count, labels=reached.labels if reaches else NO_LABELS) if count else None
+
+
+def known_reference(
+    found: Found, details: FamilyDetails = _NO_DETAILS, labelled: Contained | None = None
+) -> KnownReference | None:
+    """Return the most similar document of a reference collection, with labels that reach a document.
+
+    They are those of the family of which it is a copy, else those of a text of which it has a passage.
+    """
+    match, known = reference_match(found), _known(found, details)
+    labels = known.labels if known.known else labelled.labels if labelled else NO_LABELS
+    return KnownReference(**asdict(match), labels=labels) if match else None
 
 
 def _contained(found: Found, bulk_count: int) -> Contained | None:
@@ -148,8 +161,8 @@ def _known(found: Found, details: FamilyDetails) -> Reach:
     if is_mail(own):
         return reach(own, details)
     if labels.spam and labels.spam >= CLEARLY * labels.ham:
-        return Reach("known_bad")
-    return Reach("known_good" if labels.ham and labels.ham >= CLEARLY * labels.spam else None)
+        return Reach("known_bad", labels=labels)
+    return Reach("known_good" if labels.ham and labels.ham >= CLEARLY * labels.spam else None, labels=labels)
 
 
 def _weak(found: Found) -> tuple[str, ...]:

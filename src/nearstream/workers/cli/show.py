@@ -159,6 +159,9 @@ def document_lines(inspected: "Inspected", now_ms: int) -> Iterator[str]:
         return
     yield from _signature_lines(states[0].signature)
     yield from _family_lines(states[0])
+    if reached := inspected.reached:
+        said = f"{reached.known or 'not reached'}{reached.witness and f', {reached.witness}'}"
+        yield row("labels", f"{said}: spam {reached.labels.spam}, ham {reached.labels.ham}")
     yield from _state_lines(states)
 
 

@@ -10,20 +10,19 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.checks.check import CheckAnswer, CheckReason, LearnReason
+from nearstream.schemas.checks.check import CheckAnswer, CheckReason, Contained, LearnReason
 from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.checking import answer, attached, found_in_text, passages, with_labels
+from nearstream.streams.matching.checking import answer, attached, found_in_text, known_reference, passages, with_labels
 from nearstream.streams.matching.counterpart import is_mail
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
-from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers, reference_match
+from nearstream.streams.matching.looking_up import Found, Neighbours, find, newcomers
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
 from nearstream.streams.signing.signer import MAX_BYTES, Signer, Unsigned
-from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import ApiToken
@@ -45,8 +44,8 @@ from nearstream.workers.http.work import RareLog, Turns, in_thread
 from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.kept.label_guards import LabelGuards, label_state
-from nearstream.workers.redis.reading.members import sampled
+from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.reading.members import labelled_family
 
 AT_ONCE = 64  # requests in work
 TURNS = 12  # of these, short texts that are signed, looked up and compared at a time
@@ -199,7 +198,10 @@ class Checker:
         The text of a signature is not known, and empty.
         """
         own, *others = await self.index.neighbours_of(asked)
-        matches = [reference_match(await self._found(*each)) for each in zip(asked[1:], others, strict=True)]
+        matches = []
+        for each in zip(asked[1:], others, strict=True):
+            found = await self._found(*each)
+            matches.append(known_reference(found, *await self._labels(found)))
         told = await self._own_answer(asked[0], own, text)
         return replace_fields(told, references=tuple(each for each in matches if each is not None))
 
@@ -211,15 +213,20 @@ class Checker:
         settings, found = self.deployment.settings, await self._found(asked, near)
         if text and not is_mail(asked.signature):  # which would take as long as all of the rest
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
-        best, held = found.best, None
+        details, held = await self._labels(found)
+        files = attached(found, *await self.index.attached(asked, 1000 * settings.label_delay_seconds))
+        return answer(found, settings.bulk_count, details, held, files)
+
+    async def _labels(self, found: Found) -> tuple[FamilyDetails, Contained | None]:
+        """Return the details of the family of a copy, and the labelled text in a mail."""
+        asked, best, held = found.newcomer, found.best, None
         family = found.family or (found.families[best.number] if best and best.is_copy else None)
         details = await self._details(asked, family) if family else FamilyDetails()
         for facts in islice(passages(found), _PASSAGES_MAX) if is_mail(asked.signature) else ():
             labelled = with_labels(found, facts, await self._details(asked, facts))
             if labelled is not None and (held is None or labelled.labels.spam > held.labels.spam):
                 held = labelled
-        files = attached(found, *await self.index.attached(asked, 1000 * settings.label_delay_seconds))
-        return answer(found, settings.bulk_count, details, held, files)
+        return details, held
 
     async def _details(self, asked: Arriving, family: FamilyFacts) -> FamilyDetails:
         """Return the details of a family, for a mail with members of it.
@@ -231,21 +238,14 @@ class Checker:
             return FamilyDetails()
         now, held = asyncio.get_running_loop().time(), self.labelled.pop(growth.founder, None)
         if held is None or held.until < now or held.marks != growth.marks or not is_mail(asked.signature):
-            held = Held(now + _HELD_SECONDS, growth.marks, await self._read_details(asked, family, growth))
+            delay_ms = 1000 * self.deployment.settings.label_delay_seconds
+            details = await labelled_family(self.index, self.guards, asked.signature.collection, family, delay_ms)
+            held = Held(now + _HELD_SECONDS, growth.marks, details)
         if held.details.labels != NO_LABELS:
             self.labelled[growth.founder] = held
         while len(self.labelled) > _HELD_MAX:
             del self.labelled[next(iter(self.labelled))]
         return replace(held.details, senders=growth.senders, recipients=growth.recipients)
-
-    async def _read_details(self, asked: Arriving, family: FamilyFacts, growth: Growth) -> FamilyDetails:
-        details = await self.index.details(growth, 1000 * self.deployment.settings.label_delay_seconds)
-        if details.labels == NO_LABELS:
-            return details
-        guard = await self.guards.read(asked.signature.collection, family.family_id)
-        others = await sampled(self.index, family.number) if is_mail(asked.signature) else ()
-        state = label_state(guard, (each.labelling for each in details.labelled))
-        return replace(details, label_state=state, others=others)
 
     async def _computed(self, n_bytes: int, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Compute for a short text at once, and for any other in the thread for such work.

@@ -61,7 +61,7 @@ class Labels(msgspec.Struct, frozen=True):
 
 
 class Contained(msgspec.Struct, frozen=True):
-    """A text that lies in the message, or its attachments, with copies or labels."""
+    """A text in the message, its attachments, or a reference, with copies or labels."""
 
     count_24h: Annotated[int, Meta(ge=0)] = 0  # copies of the text within the last day
     labels: Labels = Labels()
@@ -75,6 +75,7 @@ class Answer(msgspec.Struct, frozen=True):
     resemblance: Annotated[float, Meta(ge=0, le=1)] | None = None  # to the most similar known message
     contains: Contained | None = None
     attachments: Contained | None = None
+    references: tuple[Contained, ...] = ()
     witness: Annotated[str, Meta(pattern="^[a-z_]{0,32}$")] = ""  # by what labels reach the message
 
 
@@ -221,7 +222,7 @@ def header_value(answer: Answer) -> bytes:
 
     It has the verdict, the number of copies within the last hour, the resemblance, and by what labels reach it. Of a
     text that lies in it, it has the weight of labels of spam, else the copies within the last day, and of its
-    attachments the weight of such labels.
+    attachments and of references the weight of such labels.
     """
     resemblance = "" if answer.resemblance is None else f"; r={answer.resemblance:.2f}"
     witness = f"; by={answer.witness}" if answer.witness else ""
@@ -230,7 +231,9 @@ def header_value(answer: Answer) -> bytes:
     contains = f"; contains_bad={spam}" if spam else f"; contains={held.count_24h}" if held else ""
     spam = answer.attachments.labels.spam if answer.attachments else 0
     files = f"; attachments_bad={spam}" if spam else ""
-    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{witness}{contains}{files}".encode()
+    spam = max((each.labels.spam for each in answer.references), default=0)
+    referred = f"; reference_bad={spam}" if spam else ""
+    return f"verdict={answer.verdict}; n={answer.count_1h}{resemblance}{witness}{contains}{files}{referred}".encode()
 
 
 @asynccontextmanager

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from nearstream.schemas.documents.document import MAIL_SOURCE
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.table import SIGNATURES
+from nearstream.streams.matching.reach import Reach, reach
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka import records as kafka_records
@@ -20,8 +22,10 @@ from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.operations.terminal import Progress, escaped
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import index_to_read
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
+from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.inspect import StateFacts, inspect_document
+from nearstream.workers.redis.reading.members import labelled_family
 
 # A search goes backwards in blocks of this many offsets. Each block is twice as long as the one before.
 FIRST_BLOCK = 1_000
@@ -43,6 +47,7 @@ class Inspected:
     reason: str  # What the status follows from. Empty for a live document whose keys are known.
     scheme: str  # name of the scheme of the index
     states: tuple[StateFacts, ...] = ()  # those that the index holds, the newest first
+    reached: Reach | None = None  # What labels of its family say of a mail. None: there are no labels.
     # The whole signature of its current state, as `signatures` has it. None: its record is gone.
     signature: Signature | None = None
 
@@ -58,11 +63,22 @@ async def inspect(deployment: Deployment, document_key: str, wait_seconds: float
             status, reason = explain_absence(record, await index.checkpoints(), scheme, settings.retention_seconds)
             return Inspected(document_key, status, reason, scheme.name)
         status = "expired" if states[0].expired else "live"
+        reached = await _reached(index, settings, states[0])
         signature = _readable(record, scheme)
         if signature is None or signature.digest != states[0].signature.digest:
             reason = "its keys are unknown: the signatures topic no longer holds the signature of its current state"
-            return Inspected(document_key, status, reason, scheme.name, states)
-        return Inspected(document_key, status, "", scheme.name, states, signature)
+            return Inspected(document_key, status, reason, scheme.name, states, reached)
+        return Inspected(document_key, status, "", scheme.name, states, reached, signature)
+
+
+async def _reached(index: RedisIndex, settings: Settings, state: StateFacts) -> Reach | None:
+    """Return what labels of the family of a mail say of it."""
+    family = state.family.facts if state.family else None
+    if family is None or state.signature.source != MAIL_SOURCE:
+        return None
+    guards, delay_ms = LabelGuards(index.asking, settings.namespace), 1000 * settings.label_delay_seconds
+    details = await labelled_family(index, guards, state.signature.collection, family, delay_ms)
+    return reach(state.signature, details) if details.labelled and details.label_state != "suspended" else None
 
 
 async def _record(

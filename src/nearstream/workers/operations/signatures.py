@@ -14,9 +14,9 @@ from nearstream.schemas.checks.check import CheckAnswer
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature_line
 from nearstream.streams.ingest.parse import Removal
-from nearstream.streams.matching.checking import answer, found_in_text
+from nearstream.streams.matching.checking import answer, found_in_text, known_reference
 from nearstream.streams.matching.counterpart import novelty_of
-from nearstream.streams.matching.looking_up import find, newcomers, reference_match
+from nearstream.streams.matching.looking_up import find, newcomers
 from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
@@ -195,7 +195,7 @@ async def _checked(
     found, *referred = map(find, asked, near)
     if item.text:
         found = found_in_text(found, item.text, deployment.scheme.text)
-    matches = map(reference_match, referred)
+    matches = map(known_reference, referred)
     told = answer(found, deployment.settings.bulk_count)
     told = replace(told, references=tuple(each for each in matches if each is not None))
     known = [each for one in (found, *referred) for each in one.related]

@@ -61,7 +61,7 @@ def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
 
 def test_a_document_has_these_fields_in_json() -> None:
     told = json.loads(msgspec.json.encode(document_report(_inspected((CURRENT, FORMER)))))
-    assert list(told) == ["document_key", "status", "reason", "scheme", "states"]
+    assert list(told) == ["document_key", "status", "reason", "scheme", "states", "reached"]
     current, former = told["states"]
     assert current["signature"]["origin"] == {"topic": "documents", "partition": 2, "offset": 9}
     assert current["family"] | {"joined": {"hour": 1, "day": 2, "week": 3}} == current["family"]

@@ -2,16 +2,18 @@
 
 from asyncio import Lock
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
 from nearstream.streams.matching.family import FamilyFacts, family_facts
-from nearstream.streams.matching.labels import Labelling, unpack_label
+from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, Labelling, unpack_label
 from nearstream.streams.store.families import hour_start
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.streams.store.messages import Measure, Query, View
 from nearstream.streams.store.record import Recorded, unpack_record
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.workers.redis.index.index import RedisIndex, current_state, founder_in
+from nearstream.workers.redis.kept.label_guards import LabelGuards, label_state
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import ask
 from nearstream.workers.redis.server.errors import errors_mapped
@@ -45,6 +47,18 @@ async def members(index: RedisIndex, family: FamilyFacts, after: int, limit: int
     if end is not None and rest[0][1] == end:  # a document whose states change has one place for both
         page += await _places(index, founder, end, end, limit)
     return list((await living(index, [number for number, _ in page])).values()), end
+
+
+async def labelled_family(
+    index: RedisIndex, guards: LabelGuards, collection: str, family: FamilyFacts, delay_ms: int
+) -> FamilyDetails:
+    """Return the details of a family, of a labelled one with its oldest and newest members."""
+    details = await index.details(family.growth, delay_ms) if family.growth else FamilyDetails()
+    if details.labels == NO_LABELS:
+        return details
+    guard = await guards.read(collection, family.family_id)
+    state = label_state(guard, (each.labelling for each in details.labelled))
+    return replace(details, label_state=state, others=await sampled(index, family.number))
 
 
 async def sampled(index: RedisIndex, founder: int) -> tuple[Recorded, ...]:
