@@ -63,8 +63,12 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="PATH",
         help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, web pages (HTML), mail "
-        "(.eml, mbox, Maildir), crawls (WARC, WET, WACZ), and folders of these, also with gzip or zstd",
+        "(.eml, mbox, Maildir), crawls (WARC, WET, WACZ), tables (CSV, Parquet), and folders of these, also with gzip "
+        "or zstd",
     )
+    for name in ("text", "id"):
+        meaning = f"column of tables that holds the {name}s (default {name})"
+        parser.add_argument(f"--{name}-column", default=name, metavar="C", help=meaning)
     add_quiet(parser)
 
 

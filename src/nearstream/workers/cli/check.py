@@ -50,12 +50,13 @@ def add_sign(parser: argparse.ArgumentParser) -> None:
 def write_signatures(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print the signature of each document of files, one in each line."""
     from nearstream.workers.files.source import Refused
+    from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.signatures import anonymous, report, sign_files
 
     if not settings.hash_key:
         print_message(_PUBLIC_KEY)
-    refused = False
-    for item in sign_files(Deployment.of(settings), options.paths):
+    refused, columns = False, Columns(options.text_column, options.id_column)
+    for item in sign_files(Deployment.of(settings), options.paths, columns):
         if isinstance(item, Refused):
             refused = True
             _refuse(item)

@@ -20,7 +20,8 @@ EXAMPLES = Path(str(files("nearstream"))) / "examples"
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream demo`."""
     declare(parser, run_demo, example="nearstream demo --events")
-    parser.set_defaults(paths=[str(EXAMPLES / "documents.jsonl")], reference=None)
+    documents = [str(EXAMPLES / "documents.jsonl")]
+    parser.set_defaults(paths=documents, reference=None, text_column="text", id_column="id")
     add_choice(parser)
     add_quiet(parser)
     parser.add_argument(

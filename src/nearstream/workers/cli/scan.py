@@ -15,6 +15,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.workers.cli.arguments import add_json, add_paths, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
+from nearstream.workers.cli.keep import add_keep, keep, wrong_use
 from nearstream.workers.cli.stats import summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
@@ -23,6 +24,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
     from nearstream.streams.signing.scheme import Scheme
+    from nearstream.workers.files.tables import Columns
     from nearstream.workers.pipeline.in_process import Embedded, Outcome
 
 TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
@@ -60,7 +62,7 @@ class EarlierTexts:
 
 def add_scan(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream scan`."""
-    declare(parser, scan_files, example="nearstream scan --all articles/ mirror.jsonl.gz")
+    declare(parser, scan_or_keep, example="nearstream scan --all articles/ mirror.jsonl.gz")
     add_paths(parser)
     parser.add_argument(
         "--reference",
@@ -69,6 +71,7 @@ def add_scan(parser: argparse.ArgumentParser) -> None:
         help="documents with which all are compared too, and that are compared with none (more than once: several)",
     )
     add_choice(parser)
+    add_keep(parser)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -79,47 +82,56 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "verdicts, or events, as JSON Lines")
 
 
+def scan_or_keep(settings: Settings, options: argparse.Namespace) -> Exit:
+    """Print what documents are to those before them, or keep those of which enough is new."""
+    if wrong := wrong_use(options):
+        print_message(f"nearstream scan: {wrong}")
+        return Exit.USAGE
+    return asyncio.run(keep(Deployment.of(settings), options)) if options.keep else scan_files(settings, options)
+
+
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
+    return asyncio.run(_scan(Deployment.of(settings), options))
+
+
+async def _scan(deployment: Deployment, options: argparse.Namespace) -> Exit:
     from nearstream.workers.files.source import are_files, bytes_of, read
+    from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
-    deployment = Deployment.of(settings)
-    job = embedded(deployment)
-
-    async def run() -> Exit:
-        found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
-        if options.reference and not await _read_references(deployment, job, options.reference):
-            return Exit.UNREADABLE
-        texts = EarlierTexts(deployment.scheme)
-        progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
-        items = progress.reach(read(options.paths, deployment.key, passed_over, deployment.mail_rules()))
-        batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
-        async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
-            report(outcome.source, outcome.degraded, incomplete)
-            if outcome.verdict:
-                found[outcome.verdict.verdict] += 1
-            print_outcome(outcome, options, deployment.scheme.text, texts.take(outcome))
-            if outcome.refusal or outcome.is_empty:
-                left_out["empty" if outcome.is_empty else "refused"] += 1
-            else:
-                progress.step()
-        progress.end()
-        if not options.quiet:
-            for line in summary_lines(await job.families()):
-                print_message(line)
-            _print_counts(found, {"not whole": incomplete, "passed over": passed_over, "left out": left_out})
-        return Exit.UNREADABLE if left_out else Exit.OK
-
-    return asyncio.run(run())
+    job, columns = embedded(deployment), Columns(options.text_column, options.id_column)
+    found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    if options.reference and not await _read_references(deployment, job, options.reference, columns):
+        return Exit.UNREADABLE
+    texts = EarlierTexts(deployment.scheme)
+    progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
+    items = progress.reach(read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns))
+    batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
+    async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
+        report(outcome.source, outcome.degraded, incomplete)
+        if outcome.verdict:
+            found[outcome.verdict.verdict] += 1
+        print_outcome(outcome, options, deployment.scheme.text, texts.take(outcome))
+        if outcome.refusal or outcome.is_empty:
+            left_out["empty" if outcome.is_empty else "refused"] += 1
+        else:
+            progress.step()
+    progress.end()
+    if not options.quiet:
+        for line in summary_lines(await job.families()):
+            print_message(line)
+        _print_counts(found, {"not whole": incomplete, "passed over": passed_over, "left out": left_out})
+    return Exit.UNREADABLE if left_out else Exit.OK
 
 
-async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str]) -> bool:
+async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str], columns: "Columns") -> bool:
+    """Read the documents of references, and return whether none was refused."""
     from nearstream.workers.files.source import read
 
     refused = False
-    items = read(paths, deployment.key, None, deployment.mail_rules())
+    items = read(paths, deployment.key, None, deployment.mail_rules(), columns)
     async for outcome in job.outcomes(items, _in_reference):
         if outcome.refusal:
             refused = True

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -46,9 +47,11 @@ def add_produce(parser: argparse.ArgumentParser) -> None:
 
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the documents of files to their topic, or the signatures that files hold to theirs."""
+    from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.sending import produce_files, produce_signatures
 
-    produce = produce_signatures if options.signatures else produce_files
+    columns = Columns(options.text_column, options.id_column)
+    produce = produce_signatures if options.signatures else partial(produce_files, columns=columns)
     produced = asyncio.run(produce(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
     not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
     print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")

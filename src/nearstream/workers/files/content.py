@@ -5,7 +5,7 @@ import gzip
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
@@ -22,6 +22,7 @@ else:
 PIECE_BYTES = 64 * 1024
 # A longer document is refused anyway, so no more of one is ever held.
 DOCUMENT_MAX_BYTES = 8 * 1024 * 1024
+_PART_MAX_BYTES = 36 * 1024 * 1024  # of a line with its end: more than a mail may have is refused anyway
 PACKED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd")
 
 _GZIP = b"\x1f\x8b"
@@ -196,8 +197,24 @@ def _decoded(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
         raise UnreadableFileError(f"expected {encoding} as its byte order mark says") from None
 
 
+def lines_with_ends(content: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a content with their ends, and a very long line in pieces."""
+    rest = bytearray()
+    for piece in content:
+        first, *others = piece.split(b"\n")
+        rest += first
+        for other in others:
+            yield bytes(rest) + b"\n"
+            rest = bytearray(other)
+        if len(rest) > _PART_MAX_BYTES:
+            yield bytes(rest)
+            rest = bytearray()
+    if rest:
+        yield bytes(rest)
+
+
 def split_lines(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank, with its number from 1.
+    """Yield each line that is not blank without its line feed, with its number from 1.
 
     Of a line longer than `DOCUMENT_MAX_BYTES` only the beginning is kept.
     """
@@ -206,13 +223,13 @@ def split_lines(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
         *ended, rest = piece.split(b"\n")
         for part in ended:
             _extend(line, part)
-            if value := line.strip():
-                yield number, bytes(value)
+            if line.strip():
+                yield number, bytes(line)
             line.clear()
             number += 1
         _extend(line, rest)
-    if value := line.strip():
-        yield number, bytes(value)
+    if line.strip():
+        yield number, bytes(line)
 
 
 def split_values(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:

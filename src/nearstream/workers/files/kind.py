@@ -15,6 +15,8 @@ from nearstream.workers.files.mail import MBOX_START, is_in_maildir
 
 HEAD_BYTES = 64 * 1024
 _LINE_SUFFIXES = (".jsonl", ".ndjson")
+_CSV_SUFFIXES = (".csv", ".tsv")
+_PARQUET_START = b"PAR1"
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _ARC_START = b"filedesc://"  # of the first record of a file in ARC, the format before WARC
 _WARC_START = re.compile(rb"WARC/[01]\.\d")
@@ -29,7 +31,9 @@ _UNREADABLE_MAX_RATIO = 0.1
 
 # How documents are found in a file. `html` is one web page, `mail` one message, `warc` what a crawler has stored, and
 # `json_objects` are usually one, over several lines.
-Kind = Literal["text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc", "wacz"]
+Kind = Literal[
+    "text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc", "wacz", "csv", "parquet"
+]
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -44,8 +48,8 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
         return _crawl(suffix, head, is_pipe=is_pipe)
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix)
-    if mail := _kind_of_mail(name, suffix, head):
-        return mail
+    if other := _kind_of_table(suffix, head, is_pipe=is_pipe) or _kind_of_mail(name, suffix, head):
+        return other
     start = head.lstrip()
     is_lines = is_pipe or suffix in _LINE_SUFFIXES
     if not is_lines and suffix != ".json" and not _looks_like_documents(head):
@@ -107,6 +111,16 @@ def _crawl(suffix: str, head: bytes, *, is_pipe: bool) -> Kind:
     if suffix == ".wacz" and (is_pipe or not head.startswith(wacz.START)):
         raise UnreadableFileError("expected a zip file, as the name says, that is no pipe")
     return "wacz" if suffix == ".wacz" else "warc"
+
+
+def _kind_of_table(suffix: str, head: bytes, *, is_pipe: bool) -> Kind | None:
+    if suffix in _CSV_SUFFIXES:
+        refuse_no_text(head)
+        return "csv"
+    is_parquet = head.startswith(_PARQUET_START)
+    if suffix == ".parquet" and (is_pipe or not is_parquet):
+        raise UnreadableFileError("expected a Parquet file, as the name says, that is no pipe")
+    return "parquet" if is_parquet and not is_pipe else None
 
 
 def _page(suffix: str) -> Kind:

@@ -12,7 +12,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.parse import field_headers
 from nearstream.workers.crawl.html_processes import HtmlProcesses
-from nearstream.workers.files.content import UnreadableFileError
+from nearstream.workers.files.content import UnreadableFileError, lines_with_ends
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, MailRules, read_message
 
 # A message of an mbox begins with such a line. Programs write `>From` where a line of a text begins so.
@@ -61,7 +61,7 @@ def split_mbox(content: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     A message begins after a blank line, or where a field of a header follows.
     """
     first, raw, was_blank = 0, bytearray(), True
-    for number, (line, following) in enumerate(pairwise(chain(_lines(content), [b""])), 1):
+    for number, (line, following) in enumerate(pairwise(chain(lines_with_ends(content), [b""])), 1):
         if MBOX_START.match(line) and (was_blank or _FIELD.match(following)):
             if first:
                 yield first, _unquoted(raw)
@@ -92,18 +92,3 @@ def maildir_folders(folder: str, names: Iterable[str]) -> list[str]:
 
 def _unquoted(raw: bytearray) -> bytes:
     return _QUOTED_START.sub(rb"\1", bytes(raw))
-
-
-def _lines(content: Iterable[bytes]) -> Iterator[bytes]:
-    rest = bytearray()
-    for piece in content:
-        first, *others = piece.split(b"\n")
-        rest += first
-        for other in others:
-            yield bytes(rest) + b"\n"
-            rest = bytearray(other)
-        if len(rest) > MESSAGE_MAX_BYTES:
-            yield bytes(rest)
-            rest = bytearray()
-    if rest:
-        yield bytes(rest)

@@ -37,11 +37,14 @@ from nearstream.workers.files.mail import (
     split_mbox,
     whole_message,
 )
+from nearstream.workers.files.tables import Columns, Form, Row, Stored, csv_rows, parquet_rows
 from nearstream.workers.files.wacz import warc_files
 from nearstream.workers.mail.message import WHOLE_MAIL, MailRules
 
 STDIN = "-"
 ReadMail = Callable[[bytes, datetime], MailRecord]
+FIELDS_OF_DOCUMENTS = Columns()
+_LISTED, _JSON = Stored(Form("list")), Form("json")
 
 
 class Item(NamedTuple):
@@ -51,13 +54,15 @@ class Item(NamedTuple):
     record: ConsumerRecord  # the record
     degraded: tuple[str, ...] = ()  # what was incomplete about reading a mail
     place: int = 0  # how many bytes of all paths were read up to its end, as they are stored
+    stored: Stored = _LISTED  # the document in the form in which it came
 
 
 class Refused(NamedTuple):
-    """A file that cannot be read, or not to its end."""
+    """A file that cannot be read, or not to its end, or a row without a document."""
 
     source: str  # the file, for messages
     reason: str  # why it cannot be read, and what to do
+    stored: Stored | None = None  # the row
 
 
 def read(
@@ -65,6 +70,7 @@ def read(
     key: HashKey | None = None,
     passed_over: Counter[str] | None = None,
     rules: MailRules = WHOLE_MAIL,
+    columns: Columns = FIELDS_OF_DOCUMENTS,
 ) -> Iterator[Item | Refused]:
     """Yield every document of the paths as a record of `documents`.
 
@@ -81,7 +87,7 @@ def read(
         for path in _files(paths):
             number = 0
             try:
-                for found in _documents(path, mail, passed_over):
+                for found in _documents(path, mail, passed_over, columns):
                     number += 1
                     if isinstance(found, Item):
                         read_ms = max(read_ms + 1, found.record.timestamp_ms)
@@ -138,7 +144,7 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         yield from (str(error.filename) for error in errors)
 
 
-def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator[Item | Refused]:
+def _documents(path: str, mail: ReadMail, passed_over: Counter[str], columns: Columns) -> Iterator[Item | Refused]:
     with _open(path) as stream:
         kind, content = _recognised(path, stream)
         if kind == "warc":
@@ -147,6 +153,9 @@ def _documents(path: str, mail: ReadMail, passed_over: Counter[str]) -> Iterator
             found = _wacz(_name(path), stream, passed_over)
         elif kind == "mbox":
             found = _mbox(path, content, mail)
+        elif kind in ("csv", "parquet"):
+            rows = csv_rows(content, columns) if kind == "csv" else parquet_rows(stream, columns)
+            found = (_of_row(f"{_name(path)}:{row.number}", row) for row in rows)
         elif kind in ("text", "html", "mail"):
             found = iter([_file(path, kind, content, mail)])
         else:
@@ -165,12 +174,20 @@ def _file(path: str, kind: Kind, content: Iterator[bytes], mail: ReadMail) -> It
 def _values(path: str, kind: Kind, content: Iterator[bytes]) -> Iterator[Item]:
     name = _name(path)
     if kind == "json_lines":
-        yield from (_item(f"{name}:{line}", value, []) for line, value in split_lines(content))
+        for line, value in split_lines(content):
+            yield _item(f"{name}:{line}", value.strip(), [])._replace(stored=Stored(_JSON, value))
         return
     for number, (line, value) in enumerate(split_values(content), 1):
         is_whole = kind == "json_objects" and number == 1
         source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
-        yield _item(source, value, [], os.fsencode(path) if is_whole else None)
+        item = _item(source, value, [], os.fsencode(path) if is_whole else None)
+        yield item._replace(stored=Stored(_JSON, value.replace(b"\n", b" ")))
+
+
+def _of_row(source: str, row: Row) -> Item | Refused:
+    if row.refusal:
+        return Refused(source, row.refusal, row.stored)
+    return _item(source, row.document, [])._replace(stored=row.stored)
 
 
 def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[Item | Refused]:

@@ -15,6 +15,7 @@ from nearstream.schemas.topics.codec import InvalidMessageError, decode_signatur
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.ingest.parse import parse_record
 from nearstream.workers.files.source import Item, Refused, bytes_of, read
+from nearstream.workers.files.tables import Columns
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.whole_topic import read_topic
@@ -50,11 +51,13 @@ class Produced:
         print_message(f"refused {escaped(source, PATH_CHARACTERS)}: {reason}")
 
 
-async def produce_files(deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool) -> Produced:
+async def produce_files(
+    deployment: Deployment, paths: Sequence[str], wait_seconds: float, columns: Columns, *, quiet: bool
+) -> Produced:
     """Send every readable document of the paths, and report the others on stderr."""
     topic, produced = deployment.topic(DOCUMENTS), Produced()
     progress = Progress("sent", bytes_of(paths), quiet, place=0)
-    items = read(paths, deployment.key, produced.passed_over, deployment.mail_rules())
+    items = read(paths, deployment.key, produced.passed_over, deployment.mail_rules(), columns)
     records = _readable(topic, deployment, progress.reach(items), produced)
     produced.sent = await _send(deployment, topic, records, wait_seconds, progress)
     return produced

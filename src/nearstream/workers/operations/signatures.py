@@ -21,7 +21,8 @@ from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Signer
 from nearstream.workers.crawl.page import PageReader
-from nearstream.workers.files.source import STDIN, Item, Refused, read
+from nearstream.workers.files.source import FIELDS_OF_DOCUMENTS, STDIN, Item, Refused, read
+from nearstream.workers.files.tables import Columns
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import parse_document
@@ -43,11 +44,13 @@ class Signed(NamedTuple):
     text: str = ""  # the text, empty if the signature came without one
 
 
-def sign_files(deployment: Deployment, paths: Iterable[str]) -> Iterator[Signed | Refused]:
+def sign_files(
+    deployment: Deployment, paths: Iterable[str], columns: Columns = FIELDS_OF_DOCUMENTS
+) -> Iterator[Signed | Refused]:
     """Yield the signature of each document of the paths, which blocks while HTML becomes text."""
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
-        for item in read(paths, deployment.key, rules=deployment.mail_rules()):
+        for item in read(paths, deployment.key, rules=deployment.mail_rules(), columns=columns):
             yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
     finally:
         pages.close()

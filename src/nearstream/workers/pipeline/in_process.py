@@ -76,8 +76,8 @@ class Embedded:
 
         `read_as` changes what is read of each document. `batch` of them are read ahead, 1 if one may be long in coming.
         """
-        for some in _batches(items, batch):
-            read = [self._read_item(item, read_as) for item in some]
+        for some in batches(items, batch):
+            read = [self.read_item(item, read_as) for item in some]
             arrivals = [arrival for _, arrival in read if arrival is not None]
             matched = iter(await self.matcher.match_all(arrivals, are_apart=True))
             for outcome, arrival in read:
@@ -93,9 +93,10 @@ class Embedded:
         parsed = parse_document(record, self.limits)
         return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)
 
-    def _read_item(
+    def read_item(
         self, item: Item | Refused, read_as: Callable[[Document], Document]
     ) -> tuple[Outcome, Arrival | None]:
+        """Return what is known of a record before it is matched, and what is matched."""
         if isinstance(item, Refused):
             return Outcome(item.source, refusal=item.reason), None
         try:
@@ -121,7 +122,8 @@ class Embedded:
         return replace(outcome, events=matched.events, verdict=verdict)
 
 
-def _batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:
+def batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:
+    """Yield records in batches that have bounds in count and bytes."""
     batch, size = list[Item | Refused](), 0
     for item in items:
         batch.append(item)

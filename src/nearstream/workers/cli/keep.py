@@ -1,0 +1,133 @@
+"""Write the documents of files of which enough is new into another file."""
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from nearstream.workers.config.exit_codes import Exit, RefusalError
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
+from nearstream.workers.pipeline.deployment import Deployment
+
+if TYPE_CHECKING:
+    from nearstream.workers.operations.keeping.choosing import Choice
+
+_COLUMNS = ("verdict", "of", "family", "novel")
+_MAX_NEW = re.compile(r"(\d{1,9})(?:(?:\.(\d{1,3}))?(%))?")
+
+
+def add_keep(parser: argparse.ArgumentParser) -> None:
+    """Add `--keep` and its options."""
+    group = parser.add_argument_group("a dataset without duplicates")
+    group.add_argument(
+        "--keep",
+        metavar="OUT",
+        help="write the documents of which enough is new into this file, as they came (texts, pages, mails, crawls: "
+        "where they are), and print no verdicts",
+    )
+    group.add_argument(
+        "--max-new",
+        type=max_new,
+        metavar="N|P%",
+        help="how many characters of a dropped document are in no kept one, at most (default 100), and never more than "
+        "a twentieth of it",
+    )
+    group.add_argument("--columns", type=_columns, default=(), metavar="C,C", help=f"add these: {','.join(_COLUMNS)}")
+    group.add_argument("--report", metavar="FILE", help="say what was dropped for which: a page, or JSON (.json)")
+    group.add_argument("--overwrite", action="store_true", help="replace OUT and FILE if they exist")
+
+
+def max_new(text: str) -> str:
+    """Return a valid limit: characters, or percent of a document."""
+    found = _MAX_NEW.fullmatch(text)
+    if found is None or (found[3] and float(text[:-1]) > 100):
+        raise argparse.ArgumentTypeError(f"a number of characters, or a share from 0% to 100% expected: {text}")
+    return text
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(_COLUMNS):
+        raise argparse.ArgumentTypeError(f"some of {','.join(_COLUMNS)} expected: {text}")
+    return names
+
+
+def wrong_use(options: argparse.Namespace) -> str:
+    """Return what was expected of the options, nothing if they go together."""
+    rest = [name for name in ("max_new", "columns", "report", "overwrite") if getattr(options, name)]
+    if rest and not options.keep:
+        return f"expected --keep OUT with --{rest[0].replace('_', '-')}"
+    others = [name for name in ("reference", "all", "events", "json") if getattr(options, name)]
+    return f"expected --keep without --{others[0]}" if options.keep and others else ""
+
+
+async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
+    """Write what is kept and the report, and print what was dropped."""
+    from nearstream.workers.files.source import bytes_of, read
+    from nearstream.workers.files.tables import Columns
+    from nearstream.workers.operations.keeping.choosing import Limit, choose
+    from nearstream.workers.operations.keeping.reporting import Data, Sums, page
+    from nearstream.workers.operations.keeping.writing import KeptFile, new_file
+    from nearstream.workers.operations.signatures import report
+    from nearstream.workers.pipeline.in_process import embedded
+
+    given = options.max_new or "100"
+    sums = Sums(Limit(float(given.rstrip("%")), given.endswith("%")))
+    for path in filter(None, (options.keep, options.report)):
+        _require_outside(path, options.paths)
+    refused, incomplete, passed_over = 0, Counter[str](), Counter[str]()
+    progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
+    columns = Columns(options.text_column, options.id_column)
+    items = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
+    with ExitStack() as files:
+        out = files.enter_context(new_file(options.keep, replaces=options.overwrite))
+        told = files.enter_context(new_file(options.report, replaces=options.overwrite)) if options.report else None
+        data = Data(told) if told and options.report.endswith(".json") else None
+        kept = KeptFile(options.keep, out, options.columns)
+        async for choice in choose(deployment, embedded(deployment), progress.reach(items), sums.limit):
+            report(choice.outcome.source, choice.outcome.degraded, incomplete)
+            refused += _say_refusal(choice)
+            dropped = sums.take(choice)
+            if dropped and data:
+                data.take(dropped)
+            if not dropped and choice.item.stored:
+                kept.write(choice.item.source, choice.item.stored, _told(choice))
+            progress.step()
+        kept.close()
+        progress.end()
+        if data:
+            data.end(sums)
+        elif told:
+            told.write(page(sums))
+    for line in (sums.headline, sums.loss):
+        print_message(line)
+    return Exit.UNREADABLE if refused else Exit.OK
+
+
+def _require_outside(path: str, paths: Sequence[str]) -> None:
+    """Refuse to write a file that is read, or lies in a folder that is read."""
+    target = os.path.realpath(path)
+    for each in map(os.path.realpath, paths):
+        if target == each or (os.path.isdir(each) and target.startswith(os.path.join(each, ""))):
+            raise RefusalError(f"{path}: it is among what is read, write it elsewhere", Exit.USAGE)
+
+
+def _say_refusal(choice: "Choice") -> bool:
+    """Print why nothing was decided about a document, and return whether there was a reason."""
+    outcome = choice.outcome
+    why = outcome.refusal or ("expected a text with words" if outcome.is_empty else "")
+    if why:
+        is_kept = "kept, not decided" if choice.item.stored else "refused"
+        print_message(f"{is_kept} {escaped(outcome.source, PATH_CHARACTERS)}: {why}")
+    return bool(why)
+
+
+def _told(choice: "Choice") -> dict[str, str | int | None]:
+    """Return the values of the columns, nothing for what could not be read."""
+    if choice.outcome.refusal:
+        return {}
+    new = choice.new if choice.characters else None
+    return {"verdict": choice.verdict, "of": choice.of, "family": choice.family, "novel": new}

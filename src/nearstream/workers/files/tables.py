@@ -1,0 +1,165 @@
+"""Read tables: each row of a CSV or Parquet file is a document."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from nearstream.streams.ingest.charset import decode
+from nearstream.workers.files.content import DOCUMENT_MAX_BYTES, UnreadableFileError, lines_with_ends
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SEPARATORS = ",;\t|"
+_ROWS_AT_ONCE = 64
+_FIELDS = ("text", "id", "url")  # of a document that a row may have
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of tables that are not named as the fields of documents."""
+
+    text: str = "text"  # the column that holds the texts
+    id: str = "id"  # The column that holds the ids. Rows of a table without it have ids by their texts.
+
+
+class Form(NamedTuple):
+    """How a file holds a document, so that another file can be written in this form."""
+
+    kind: Literal["list", "json", "csv", "parquet"]  # `list`: the file is the document
+    names: tuple[str, ...] = ()  # the columns of a table
+    separator: str = ""  # what stands between the cells of a CSV file
+    head: bytes = b""  # the first row of a CSV file, as it came
+    schema: Any = None  # the schema of a Parquet file, of a library without types
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A document in the form in which it came."""
+
+    form: Form
+    raw: bytes = b""  # its bytes in a file of lines
+    batch: "pa.RecordBatch | None" = None  # the rows of a Parquet file with which it came
+    place: int = 0  # its place among these rows
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    number: int  # the line where a row of a CSV file begins, or the number of a row of a Parquet file
+    document: bytes  # its document in JSON
+    stored: Stored
+    refusal: str = ""  # why it has no document
+
+
+class _Lines:
+    """The lines of a file, of which those that were read last are remembered."""
+
+    def __init__(self, content: Iterator[bytes]) -> None:
+        self._lines, self.taken = lines_with_ends(content), list[bytes]()
+
+    def __iter__(self) -> Iterator[str]:
+        # In Latin-1 each byte is a character, so that the charset of a cell can be found out later.
+        for line in self._lines:
+            self.taken.append(line)
+            yield line.decode("latin-1")
+
+
+def csv_rows(content: Iterator[bytes], columns: Columns) -> Iterator[Row]:
+    """Yield the rows of a CSV file, whose first row names the columns.
+
+    The most frequent of comma, semicolon, tab and bar in the first line separates the cells.
+
+    Raises:
+        UnreadableFileError: There is no column of texts.
+    """
+    csv.field_size_limit(DOCUMENT_MAX_BYTES)
+    lines = _Lines(content)
+    texts = iter(lines)
+    first = next(texts, "")
+    separator = max(_SEPARATORS, key=first.count)
+    reader = csv.reader(chain([first], texts), delimiter=separator, strict=True)
+    names = tuple(map(_text_of, _cells(reader)))
+    form = Form("csv", names, separator, b"".join(lines.taken))
+    places = _places(names, columns)
+    while True:
+        number, refusal = reader.line_num + 1, ""
+        lines.taken.clear()
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            cells, refusal = [], str(error)
+        if cells is None:
+            return
+        if len(cells) != len(names) and not refusal:
+            refusal = f"expected {len(names)} cells, as the first row has, not {len(cells)}"
+        if lines.taken != [b"\n"] and lines.taken != [b"\r\n"]:
+            stored = Stored(form, b"".join(lines.taken))
+            yield _row(number, stored, {}, refusal) if refusal else _row(number, stored, _named(cells, places))
+
+
+def _cells(reader: Iterator[list[str]]) -> list[str]:
+    try:
+        return next(reader, [])
+    except csv.Error as error:
+        raise UnreadableFileError(f"expected names of columns in the first row: {error}") from None
+
+
+def _named(cells: Sequence[str], places: Mapping[str, int]) -> dict[str, object]:
+    return {name: _text_of(cells[place]) for name, place in places.items()}
+
+
+def _text_of(cell: str) -> str:
+    data = cell.encode("latin-1")
+    return cell if data.isascii() else decode(data).text
+
+
+def parquet_rows(stream: BufferedReader, columns: Columns) -> Iterator[Row]:
+    """Yield the rows of a Parquet file, of which some are in memory at a time.
+
+    Raises:
+        UnreadableFileError: There is no column of texts, the file is damaged, or the extra is missing.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise UnreadableFileError("Parquet is read with the extra `table`: pip install 'nearstream[table]'") from None
+    number = 0
+    try:
+        file = ParquetFile(stream)
+        form = Form("parquet", tuple(file.schema_arrow.names), schema=file.schema_arrow)
+        places = _places(form.names, columns)
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE):
+            found = {name: batch.column(place).to_pylist() for name, place in places.items()}
+            for place in range(batch.num_rows):
+                number += 1
+                values = {name: column[place] for name, column in found.items()}
+                yield _row(number, Stored(form, batch=batch, place=place), values)
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableFileError(f"the Parquet file is damaged ({str(error).partition(chr(10))[0]})") from None
+
+
+def _places(names: Sequence[str], columns: Columns) -> dict[str, int]:
+    """Return where a row has the fields of its document."""
+    called = {"text": columns.text, "id": columns.id, "url": "url"}
+    places = {field: names.index(called[field]) for field in _FIELDS if called[field] in names}
+    missing = [field for field, usual in (("text", ""), ("id", "id")) if field not in places and called[field] != usual]
+    if missing:
+        listed = ", ".join(names[:20]) or "none"
+        raise UnreadableFileError(
+            f"expected a column {called[missing[0]]!r}, name another one with --{missing[0]}-column (columns: {listed})"
+        )
+    return places
+
+
+def _row(number: int, stored: Stored, values: Mapping[str, object], refusal: str = "") -> Row:
+    if refusal or not isinstance(values["text"], str):
+        return Row(number, b"", stored, refusal or f"expected a text, not {type(values['text']).__name__}")
+    fields = {name: str(value) for name, value in values.items() if value is not None and value != ""}
+    return Row(number, msgspec.json.encode({"text": "", **fields}), stored)

@@ -1,0 +1,1 @@
+"""Keep the documents of which enough is new, and drop the others."""

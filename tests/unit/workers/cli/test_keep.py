@@ -1,0 +1,169 @@
+"""`scan --keep` writes the documents of which enough is new, in the form in which they came."""
+
+import csv
+import errno
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nearstream.workers.cli.main import main
+from nearstream.workers.operations.keeping import writing
+from nearstream.workers.operations.keeping.choosing import Limit
+from tests.support.made_up import words
+
+CHANGE = " and here are some ninety more characters that nobody has said so far about any of these rivers"
+
+
+A, B = (" ".join(words(seed, 800)) for seed in (1, 2))
+GROWN = [A, A + CHANGE, A + CHANGE + CHANGE.replace("rivers", "lakes").replace("ninety", "eighty"), B]
+ROWS = [json.dumps({"id": f"d{n}", "text": each}).encode() for n, each in enumerate((A, B, A.upper(), A, A + B))]
+
+
+@pytest.fixture
+def scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run `scan` in a folder, expect an exit code, and return what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, code: int = 0) -> str:
+        assert main(["scan", "--quiet", *arguments]) == code
+        out, said = capfd.readouterr()
+        assert out == ""
+        return said
+
+    return run
+
+
+def test_lines_are_kept_byte_for_byte_with_those_that_cannot_be_read(scan: Callable[..., str]) -> None:
+    lines = [ROWS[0] + b"  \r\n", ROWS[1] + b"\n", b"\n", ROWS[2] + b"\n", b'{"text": 1}\n', ROWS[3] + b"\n", ROWS[4]]
+    Path("in.jsonl").write_bytes(b"".join(lines))
+    said = scan("in.jsonl", "--keep", "out.jsonl", code=65)
+    assert Path("out.jsonl").read_bytes() == lines[0] + lines[1] + lines[4]
+    assert "kept, not decided in.jsonl:5: " in said
+    assert "kept 3 of 6 documents, of which 1 could not be read or have no words\ndropped 3, " in said
+    assert "it exists" in scan("in.jsonl", "--keep", "out.jsonl", code=74)
+
+
+def test_what_covers_a_dropped_document_is_kept(scan: Callable[..., str]) -> None:
+    """Each of these adds less than the limit to the one before it, and the last but one adds more to the first."""
+    Path("in.json").write_text(json.dumps([{"id": "same", "text": each} for each in GROWN]))
+    scan("in.json", "--keep", "out.jsonl", "--columns", "of,novel,verdict,family", "--report", "r.json")
+    kept = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in kept] == [GROWN[0], GROWN[2], GROWN[3]]
+    assert [row["of"] for row in kept] == [None, "same", None]
+    assert [row["verdict"] for row in kept] == ["unique", "near_duplicate", "unique"]
+    assert kept[0]["family"] == kept[1]["family"] != kept[2]["family"]
+    told = json.loads(Path("r.json").read_text())
+    (dropped,) = told["dropped"]
+    assert (dropped["source"], dropped["of"], dropped["verdict"]) == (
+        "in.json:1 (document 2)",
+        "same",
+        "near_duplicate",
+    )
+    assert dropped["novel"] == told["lost"] == pytest.approx(len(CHANGE), abs=15)
+    assert [step["dropped"] for step in told["limits"] if step["max_new"] in ("0", "100", "500")] == [0, 1, 2]
+
+
+def test_rows_of_a_csv_file_are_kept_as_they_came(scan: Callable[..., str]) -> None:
+    head, cafe = b"no;Body;x\r\n", f'2;"{B};\r\n""caf\u00e9"" ";'.encode("cp1252")
+    rows = [
+        f'1;"{A}";\r\n'.encode(),
+        cafe + b"y\r\n",
+        b"3;short\r\n",
+        f'4;{A};"z"\r\n'.encode(),
+        cafe.replace(b"2", b"5", 1),
+    ]
+    Path("in.csv").write_bytes(head + b"".join(rows))
+    assert "expected a column 'text'" in scan("in.csv", "--keep", "out.csv", code=65)
+    assert "(columns: no, Body, x)" in scan("in.csv", "--text-column", "Text", code=65)
+    said = scan("in.csv", "--text-column", "Body", "--id-column", "no", "--keep", "out.csv", "--overwrite", code=65)
+    assert Path("out.csv").read_bytes() == head + b"".join(rows[:3])
+    assert "kept, not decided in.csv:5: expected 3 cells, as the first row has, not 2" in said
+    scan("in.csv", "--text-column", "Body", "--keep", "more.csv", "--columns", "novel,of", code=65)
+    told = list(csv.reader(io.StringIO(Path("more.csv").read_text("cp1252"), newline=""), delimiter=";"))
+    assert [row[3:] for row in told] == [["novel", "of"], [str(len(A)), ""], [told[2][3], ""], []]
+
+
+def test_rows_of_a_parquet_file_are_kept_with_their_types(scan: Callable[..., str]) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = [" ".join(words(n, 60)) for n in range(200)]
+    rows = {"text": [*texts, texts[7], None], "n": [*range(201), 7], "tags": [["a", "b"]] * 202}
+    pq.write_table(pa.table(rows), "in.parquet", row_group_size=50)
+    scan("in.parquet", "--keep", "out.parquet", "--columns", "novel", code=65)
+    found = pq.read_table("out.parquet")
+    assert found.schema.names == ["text", "n", "tags", "novel"]
+    assert found.column("n").to_pylist() == [*range(200), 7]
+    assert found.column("text").to_pylist() == [*texts, None]
+    assert [found.column("novel").to_pylist()[at] for at in (7, -1)] == [len(texts[7]), None]
+    Path("broken.parquet").write_bytes(Path("in.parquet").read_bytes()[:-9])
+    assert "damaged" in scan("broken.parquet", code=65)
+
+
+def test_files_of_one_document_are_listed(scan: Callable[..., str]) -> None:
+    Path("in").mkdir()
+    for name, content in {"a.txt": A, "b.html": f"<!doctype html><p>{B}", "c.txt": A, "d.bin": "\0\1"}.items():
+        Path("in", name).write_text(content)
+    scan("in", "--keep", "list", "--report", "page.html", "--columns", "verdict,of", code=65)
+    assert Path("list").read_text() == "in/a.txt\tunique\t\nin/b.html\tunique\t\n"
+    page = Path("page.html").read_text()
+    assert "in/a.txt: 1 dropped" in page
+    assert "<li>in/c.txt: exact_duplicate, 0 new of " in page
+    Path("rows.jsonl").write_bytes(ROWS[1])
+    said = scan("in/a.txt", "rows.jsonl", "--keep", "l", code=65)
+    assert "rows.jsonl:1: expected files of one document as before, not JSON" in said
+    assert not Path("l").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["--keep", "in/out.jsonl"], 2, "it is among what is read"),
+        (["--keep", "in/a.jsonl", "--overwrite"], 2, "it is among what is read"),
+        (["--keep", "out.jsonl.gz"], 2, "name a file without .gz"),
+        (["--keep", "no/out.jsonl"], 65, "No such file or directory"),
+        (["--keep", "out.jsonl", "--columns", "of"], 2, "have a column 'of' already"),
+        (["--keep", "out.jsonl", "--all"], 2, "expected --keep without --all"),
+        (["--max-new", "5%"], 2, "expected --keep OUT with --max-new"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    arguments: list[str], code: int, expected: str, scan: Callable[..., str]
+) -> None:
+    Path("in").mkdir()
+    Path("in/a.jsonl").write_bytes(b'{"of": 1, ' + ROWS[0][1:])
+    assert expected in scan("in", *arguments, code=code)
+    assert os.listdir() == ["in"]
+
+
+@pytest.mark.parametrize(("failure", "code"), [(KeyboardInterrupt(), 130), (OSError(errno.ENOSPC, "No space"), 74)])
+def test_an_end_before_the_end_leaves_no_file(
+    failure: BaseException, code: int, scan: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("in.jsonl").write_bytes(b"\n".join(ROWS))
+    Path("out.jsonl").write_text("from before")
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(writing.KeptFile, "close", fail)
+    said = scan("in.jsonl", "--keep", "out.jsonl", "--report", "r.html", "--overwrite", code=code)
+    assert "out.jsonl was not written" in said
+    assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl"]
+    assert Path("out.jsonl").read_text() == "from before"
+
+
+@pytest.mark.parametrize(
+    ("limit", "new", "characters", "drops"),
+    [
+        (Limit(), 100, 2000, True),
+        (Limit(), 101, 9000, False),
+        (Limit(), 60, 1000, False),
+        (Limit(3, is_percent=True), 300, 10_000, True),
+        (Limit(3, is_percent=True), 301, 10_000, False),
+    ],
+)
+def test_a_limit_counts_characters_and_their_share(limit: Limit, new: int, characters: int, drops: bool) -> None:
+    assert limit.drops(new, characters) is drops
