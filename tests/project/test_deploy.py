@@ -1,5 +1,6 @@
 """The files for Docker, Kubernetes and systemd agree with the code that they run."""
 
+import json
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
 CHART_VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 ROLES_OF_CHART = CHART_VALUES["workers"]
 UNITS = sorted((ROOT / "deploy/systemd").glob("nearstream*.*"))
+SPREAD = {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
 INSTALLED = "/opt/nearstream/bin/nearstream"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
@@ -156,6 +158,8 @@ def test_all_that_the_chart_makes_fits_its_schema_and_its_pods_load_their_settin
     assert unfit(made) == []
     wrong = [{**each, "spec": {**each["spec"], "surplus": 1}} for each in made if each["kind"] == "Deployment"]
     assert len(unfit(wrong)) == 2 * len(wrong) > 0  # by the schemas of two versions
+    names = [(each["kind"], each["metadata"]["name"]) for each in made]
+    assert len(names) == len(set(names))
     secrets = {"hash-key": "k" * 32, "status-token": "s" * 16, "api-token": "a" * 16, "kafka-password": "p"}
     for name, text in (secrets | {"redis-address": "rediss://u:p@redis.example:6379/0"}).items():
         (tmp_path / name).write_text(text)
@@ -163,12 +167,13 @@ def test_all_that_the_chart_makes_fits_its_schema_and_its_pods_load_their_settin
         (container,) = pod["containers"]
         given = {each["name"]: each["value"] for each in container["env"]}
         load({name: text.replace("/etc/nearstream/secret", str(tmp_path)) for name, text in given.items()})
+        assert {each["topologyKey"] for each in pod.get("topologySpreadConstraints", [])} in (set(), SPREAD)
         assert container["securityContext"]["readOnlyRootFilesystem"]
         assert pod["securityContext"]["runAsNonRoot"]
 
 
 @pytest.mark.foreign
-def test_workers_are_scaled_by_their_lag_and_a_missing_image_is_told(tmp_path: Path) -> None:
+def test_workers_are_scaled_by_their_lag_and_watched_by_the_rules_of_prometheus() -> None:
     made = rendered(CHART, CHART / "ci/production-values.yaml")
     scaled: dict[str, Any] = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "ScaledObject"}
     topics = {name: [each["metadata"]["topic"] for each in spec["triggers"]] for name, spec in scaled.items()}
@@ -176,9 +181,54 @@ def test_workers_are_scaled_by_their_lag_and_a_missing_image_is_told(tmp_path: P
     assert {spec["maxReplicaCount"] for spec in scaled.values()} == {24}
     deployed = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "Deployment"}
     assert [name for name in sorted(deployed) if "replicas" not in deployed[name]] == ["trial-match", "trial-sign"]
-    (tmp_path / "values.yaml").write_text("{}")
-    with pytest.raises(ValueError, match=r"image\.repository: expected the image that you built"):
+    (rule,) = [each["spec"] for each in made if each["kind"] == "PrometheusRule"]
+    assert rule["groups"] == yaml.safe_load((ROOT / "deploy/prometheus/rules.yml").read_text())["groups"]
+    watched = {each["metadata"]["name"]: each["spec"] for each in made if each["kind"] == "ServiceMonitor"}
+    assert {name: spec["endpoints"][0]["authorization"]["credentials"]["key"] for name, spec in watched.items()} == {
+        "trial-workers": "status-token",
+        "trial-serve": "metrics-token",
+    }
+    # The rules look for jobs of this name, and the release has another one.
+    services = [each["metadata"]["labels"] for each in made if each["kind"] == "Service"]
+    assert {labels[spec["jobLabel"]] for spec in watched.values() for labels in services} == {"nearstream"}
+    closed = [each["spec"] for each in made if each["kind"] == "NetworkPolicy"]
+    assert all({"port": 4318, "protocol": "TCP"} in spec["egress"][0]["ports"] for spec in closed)
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("image: {}", "image.repository: expected the image that you built"),
+        ("settings: {NEARSTREAM_KAFAK: k}", "NEARSTREAM_KAFAK"),
+        ("serviceMonitor: {enable: true}", "enable"),
+        ("topics: {partitions: many}", "partitions"),
+        ("settings: {}", "settings.NEARSTREAM_KAFKA: expected an address"),
+        ("settings: {NEARSTREAM_KAFKA: k}", "settings.NEARSTREAM_REDIS: expected an address"),
+        ("secret: {name: own}", "secret.settings.NEARSTREAM_HASH_KEY: expected the key of your Secret"),
+        ("secret: {name: own, settings: {NEARSTREAM_HASH_KEY: k}}", "secret.settings.NEARSTREAM_STATUS_TOKEN"),
+        (
+            "secret: {name: own, settings: {NEARSTREAM_HASH_KEY: k, NEARSTREAM_STATUS_TOKEN: s}}",
+            "secret.settings.NEARSTREAM_API_TOKEN",
+        ),
+        ("secret: {settings: {NEARSTREAM_HASH_KEY: k}}", "secret.name: expected the name of the Secret"),
+    ],
+)
+def test_values_with_which_no_pod_would_start_are_refused(part: str, told: str, tmp_path: Path) -> None:
+    given = yaml.safe_load("image: {repository: r}\nsettings: {NEARSTREAM_KAFKA: k, NEARSTREAM_REDIS: 'redis://r'}")
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(given | yaml.safe_load(part)))
+    with pytest.raises(ValueError, match=re.escape(told)):
         rendered(CHART, tmp_path / "values.yaml")
+
+
+def test_the_schema_of_the_chart_knows_each_setting_and_each_value() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    known = {PREFIX + item.name.upper() for item in fields(Settings)}
+    assert (
+        set(schema["settings"]["properties"]) == set(schema["secret"]["properties"]["settings"]["properties"]) == known
+    )
+    assert set(schema) - {"global"} == set(CHART_VALUES)
+    assert tuple(sorted(schema["workers"]["properties"])) == tuple(sorted(ROLES))
 
 
 @pytest.mark.foreign

@@ -14,6 +14,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* The pod of a command. Takes a dict of root, args, and own (the variables of this command alone). */}}
 {{- define "nearstream.pod" -}}
 {{- $root := .root -}}
+{{- $_ := include "nearstream.checked" $root -}}
 serviceAccountName: {{ ternary (include "nearstream.account" $root) "default" (not .isHook) }}
 automountServiceAccountToken: {{ and (not .isHook) $root.Values.serviceAccount.automountToken }}
 terminationGracePeriodSeconds: {{ $root.Values.terminationGracePeriodSeconds }}
@@ -40,6 +41,18 @@ tolerations:
 {{- with $root.Values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if and $root.Values.topologySpread (not .isHook) }}
+topologySpreadConstraints:
+  {{- range $key := $root.Values.topologySpread }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "nearstream.labels" $root | nindent 8 }}
+        app.kubernetes.io/component: {{ $.component }}
+  {{- end }}
 {{- end }}
 containers:
   - name: nearstream
