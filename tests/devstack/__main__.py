@@ -53,19 +53,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(folder: Path | None, log: Path | None) -> None:
     for number in ENDING:
         signal.signal(number, _interrupt)
+    asked: list[int] = []
+    signal.signal(background.REVIVE, lambda number, _: asked.append(number))
     with ExitStack() as resources:
-        if folder is not None:
-            resources.enter_context(background.owned(folder))
-        stack = resources.enter_context(started_stack(folder=folder))
-        if folder is not None:
-            background.tell(folder, background.Running(os.getpid(), stack.kafka, stack.redis, stack.pids))
+        ports = {} if folder is None else resources.enter_context(background.owned(folder))
+        stack = resources.enter_context(started_stack(folder=folder, wanted=ports))
+        _tell(folder, stack, 0)
         _print_exports(stack)
         if log is not None:
             with log.open("wb") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
+        revived = 0
         while True:
             time.sleep(1)
+            if revived < len(asked):
+                revived = len(asked)
+                stack.restart_silent()
+                _tell(folder, stack, revived)
+
+
+def _tell(folder: Path | None, stack: LocalStack, revived: int) -> None:
+    if folder is not None:
+        own = {name: (each.pid, int(each.address.rpartition(":")[2])) for name, each in stack.servers.items()}
+        background.tell(folder, background.Running(os.getpid(), stack.kafka, stack.redis, own, revived))
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

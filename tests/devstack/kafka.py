@@ -49,9 +49,9 @@ class KafkaPorts:
     advertised_fault: int  # the port of the proxy, which the broker advertises to clients of the fault listener
 
 
-def choose_ports(fault_port: int | None = None) -> KafkaPorts:
-    """Choose free ports. The fault listener advertises `fault_port` or its own port."""
-    client, fault, controller = free_ports(3)
+def choose_ports(fault_port: int | None = None, wanted: Sequence[int] = ()) -> KafkaPorts:
+    """Choose free ports, for clients one that is wanted. The fault listener advertises `fault_port` or its own port."""
+    client, fault, controller = free_ports(3, wanted[:1])
     return KafkaPorts(client, fault, controller, fault_port or fault)
 
 

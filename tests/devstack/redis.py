@@ -11,16 +11,17 @@ from pathlib import Path
 from tests.devstack.server import LocalServer, StackUnavailableError, free_ports
 
 
-def redis_server(folder: Path, further: Sequence[str] = ()) -> LocalServer:
+def redis_server(folder: Path, further: Sequence[str] = (), wanted: Sequence[int] = ()) -> LocalServer:
     """Return a Redis or Valkey, not started yet, that keeps its data in the folder.
 
     Args:
         folder: for data and log.
         further: arguments after those of `command_line`.
+        wanted: a port that it gets if nothing listens there.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    (port,) = free_ports(1)
+    (port,) = free_ports(1, wanted)
     command = [*command_line(find_program(), port, folder), *further]
     return LocalServer("Redis", f"127.0.0.1:{port}", command, folder / "server.log", redis_answers)
 

@@ -34,8 +34,8 @@ class StackUnavailableError(Exception):
     """A server cannot run on this machine. The message says which one and why."""
 
 
-def free_ports(count: int) -> list[int]:
-    """Return distinct loopback ports on which nothing listens now.
+def free_ports(count: int, wanted: Sequence[int] = ()) -> list[int]:
+    """Return distinct loopback ports on which nothing listens now, those that are wanted first.
 
     Each process of a parallel run of tests has ports of its own, so that no other one takes a port between here and the
     start of its server, or while that server is away.
@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % processes
     ours = PORTS[number::processes]
     ports: list[int] = []
-    for port in random.sample(ours, len(ours)):
+    for port in [*wanted, *random.sample(ours, len(ours))]:
         if len(ports) == count:
             break
         with socket.socket() as probe:

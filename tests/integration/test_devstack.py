@@ -14,6 +14,7 @@ import redis
 from tests.devstack import background
 from tests.devstack.redis import redis_answers, redis_server
 from tests.devstack.server import LocalServer, port_answers, running
+from tests.devstack.stack import VARIABLES
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -90,24 +91,31 @@ def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(kafka
     assert silent(address)
 
 
-def test_a_background_stack_starts_once_stops_once_and_keeps_its_data(
-    kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_background_stack_keeps_its_data_and_addresses_and_what_lives_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NEARSTREAM_KAFKA", kafka)
-    monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
     first = background.start(tmp_path)
     try:
+        # The shell has these addresses from now on, also while nothing listens there.
+        for variable, address in zip(VARIABLES, (first.kafka, first.redis), strict=True):
+            monkeypatch.setenv(variable, address)
         assert background.start(tmp_path) == first
         with redis.Redis.from_url(first.redis) as client:
             client.set("k", "v")
+        for variable, other in zip(VARIABLES, reversed(VARIABLES), strict=True):
+            before = background.start(tmp_path)
+            os.kill(before.own[variable][0] or 0, signal.SIGKILL)
+            until(lambda port=before.ports[variable]: silent(f"127.0.0.1:{port}"))  # type: ignore[misc] # mypy: a default
+            after = background.start(tmp_path)
+            assert (after.kafka, after.redis, after.owner) == (first.kafka, first.redis, first.owner)
+            assert after.own[other] == before.own[other]
         assert background.stop(tmp_path)
         assert silent(first.redis)
         assert not background.stop(tmp_path)
         second = background.start(tmp_path)
-        for pid in second.pids:
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: silent(second.redis))
-        second = background.start(tmp_path)
+        assert (second.kafka, second.redis) == (first.kafka, first.redis)
         with redis.Redis.from_url(second.redis) as client:
             assert client.get("k") == b"v"
         os.kill(second.owner, signal.SIGKILL)
