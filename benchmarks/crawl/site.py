@@ -24,7 +24,7 @@ from benchmarks.speed.measure import positive
 from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.memory import MemoryDecisions
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.cli.arguments import share
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, Tally

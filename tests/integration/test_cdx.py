@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.files.source import read
 from nearstream.workers.pipeline.in_process import embedded
 from nearstream.workers.redis.kept.decisions import DecisionStore

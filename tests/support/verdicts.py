@@ -18,7 +18,7 @@ from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from tests.support.memory_decisions import MemoryDecisions
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)

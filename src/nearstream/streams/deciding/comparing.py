@@ -116,29 +116,29 @@ def main_words(parts: Parts) -> int:
     return words(_main(parts))
 
 
+def fresh(older: Parts, newer: Parts) -> list[Part]:
+    """Return the parts of the main content that were not there before, also with other numbers."""
+    known = {part.form for part in older}
+    return [part for part in _main(newer) if part.form not in known]
+
+
 def has_turned(older: Parts, newer: Parts) -> bool:
     """Return whether most words of the main content were replaced.
 
-    A number in place of another one replaces nothing.
+    A number in place of another one replaces nothing. What came has most words of the page now, or less than half as
+    many as went: a wall may leave the first paragraph.
     """
-    return bool(older and newer) and all(
-        2 * words(part for part in _main(one) if part.form not in known) > words(_main(one))
-        for one, known in ((older, _forms(newer)), (newer, _forms(older)))
-    )
+    went, came = words(fresh(newer, older)), words(fresh(older, newer))
+    return 2 * went > words(_main(older)) and came > 0 and (2 * came > words(_main(newer)) or 2 * came < went)
 
 
-def mark_of(older: Parts, newer: Parts) -> bytes:
+def mark_of(came: Parts) -> bytes:
     """Return the forms of the largest parts that a page has turned to."""
-    known = _forms(older)
-    largest = sorted((part for part in _main(newer) if part.form not in known), key=lambda part: -part.words)
+    largest = sorted(came, key=lambda part: -part.words)
     return array("I", {part.form: None for part in largest[:_MARK_PARTS]}).tobytes()
 
 
-def shows(parts: Parts, mark: bytes) -> bool:
-    """Return whether most words of the main content are those of an error text."""
-    forms, main = set(array("I", mark)), _main(parts)
-    return words(part for part in main if part.form in forms) > _MOST * words(main)
-
-
-def _forms(parts: Parts) -> set[int]:
-    return {part.form for part in parts}
+def shows(came: Parts, mark: bytes) -> bool:
+    """Return whether most words that came are those of an error text."""
+    forms = set(array("I", mark))
+    return words(part for part in came if part.form in forms) > _MOST * words(came)

@@ -113,9 +113,10 @@ class Fetch:
         """What the fetch says of the error texts of its host."""
         if not self.newer or (self.older and not self.has_turned):
             return Found(self.known.host)
-        forms = comparing.mark_of(self.older, self.newer) if self.has_turned else b""
+        came = comparing.fresh(self.older, self.newer)
+        forms = comparing.mark_of(came) if self.has_turned else b""
         turn = Turn(self.verdict.lineage or "", self.at_ms, forms)
-        return find_error(self.known.host, self.newer, turn, self.verdict.family.id)
+        return find_error(self.known.host, came, turn, self.verdict.family.id)
 
     @cached_property
     def shown(self) -> Shown:

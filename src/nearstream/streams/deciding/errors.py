@@ -24,19 +24,19 @@ class Found(NamedTuple):
     pages: tuple[str, ...] = ()  # lineages that have turned to it before it was known
 
 
-def find_error(host: HostState, newer: Parts, turn: Turn, family: str) -> Found:
+def find_error(host: HostState, came: Parts, turn: Turn, family: str) -> Found:
     """Find out whether a page shows a text to which pages of its host have turned.
 
     A page that has always had the text shows no error, but one that is fetched for the first time may, of which nothing
     is known to have turned.
     """
-    known = next((text for text in host.texts if shows(newer, text.forms)), None)
+    known = next((text for text in host.texts if shows(came, text.forms)), None)
     if known is not None and turn.at_ms - known.at_ms <= _TEXT_MS:
         return Found(_with_text(host, with_fields(known, at_ms=turn.at_ms)), known)
     if not turn.forms:
         return Found(host)
     turns = [each for each in host.turns if each.lineage != turn.lineage and turn.at_ms - each.at_ms <= _TURN_MS]
-    alike = [each for each in turns if shows(newer, each.forms)]
+    alike = [each for each in turns if shows(came, each.forms)]
     host = with_fields(host, turns=(*turns, turn)[-_TURNS_MAX:])
     if len(alike) < ERROR_PAGES - 1:
         return Found(host)

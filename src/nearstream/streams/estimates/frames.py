@@ -17,14 +17,14 @@ _SHORT = 200  # characters
 # Ids of builds, visits and files, which say nothing of what a page shows.
 _TOKEN = re.compile(r"\b(?=\w{0,512}\d)(?=\w{0,512}[a-f])[0-9a-f]{8,}\b")
 _HEXADECIMAL = re.compile("[0-9a-f]{8}")
-_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"\*|(?<![a-z\d])[a-z]{0,64}\d[a-z\d]*")  # or an id, which `*` may stand for
 
 
 class Part(NamedTuple):
     """A part of a page, such as a paragraph, a heading or a line of a list."""
 
     exact: int  # hash of its text
-    form: int  # hash of its text with each number replaced by 0, so that a counter or a date keeps its form
+    form: int  # hash of its text with 0 for each number or id, so that a counter or a date keeps its form
     words: int  # how many words it has, at most 127, and 0 of an address
     is_main: bool = False  # it is in the main content
 
@@ -43,9 +43,9 @@ def pack_parts(parts: Sequence[tuple[str, bool]], key: HashKey) -> bytes:
 
 def _packed(text: str, key: HashKey, is_main: bool) -> bytes:
     text = masked(text)
-    has_digits = not text.isascii() or any(digit in text for digit in "0123456789")
+    has_digits = not text.isascii() or any(digit in text for digit in "0123456789*")
     words = 0 if text.startswith(ADDRESS) else max(1, min(len(text.split()), _WORDS_MAX))
-    exact, form = _hash(text, key), _DIGITS.sub("0", text) if has_digits else text
+    exact, form = _hash(text, key), _NUMBER.sub("0", text) if has_digits else text
     return _PACKED.pack(exact, exact if form == text else _hash(form, key), words + _MAIN * is_main)
 
 

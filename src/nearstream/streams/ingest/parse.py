@@ -21,8 +21,8 @@ from nearstream.schemas.topics.dead_letter import PLACE_CHARACTERS, Reason
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, deleted_row, with_our_names
-from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.ingest.media_type import HTML_TYPES, binary_format, is_binary, media_type_of
+from nearstream.streams.ingest.sites import site_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
 INFLATED_MAX_RATIO = 100

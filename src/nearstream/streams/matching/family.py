@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.evidence import family_id
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.messages import Measure, Query
 from nearstream.streams.store.record import Recorded, unpack_document_key

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.ingest.lineage import site_hash
+from nearstream.streams.ingest.sites import site_hash
 from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.counterpart import Candidate, Compared, compare_with
 from nearstream.streams.matching.family import own_family_id

@@ -41,7 +41,7 @@ def play_log(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what decisions would have saved and missed, beside what others would."""
     from nearstream.streams.deciding.decider import Decider
     from nearstream.streams.deciding.memory import MemoryDecisions
-    from nearstream.streams.ingest.lineage import site_of
+    from nearstream.streams.ingest.sites import site_of
     from nearstream.workers.files.source import Refused, bytes_of, read
     from nearstream.workers.operations.backtest.playing import Player, chart
     from nearstream.workers.operations.backtest.reading import read_log

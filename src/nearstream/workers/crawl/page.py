@@ -20,8 +20,8 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.plain_letters import without_fillers
 from nearstream.streams.ingest.charset import REPLACEMENT, Decoded, charset_named, decode
 from nearstream.streams.ingest.defaults import declared_name
-from nearstream.streams.ingest.lineage import site_of
 from nearstream.streams.ingest.parse import CHARSET_REPLACED
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.signing.signer import MAX_BYTES, Unsigned
 from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import EXTRACTION_FALLBACK, for_parser, strip_tags

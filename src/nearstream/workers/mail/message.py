@@ -31,7 +31,7 @@ from nearstream.streams.fingerprints.notices import split_notices, split_signatu
 from nearstream.streams.fingerprints.parameters import MIN_SPACELESS_BYTES, MIN_WORDS, TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail import headers
 from nearstream.workers.mail.authentication import is_authenticated

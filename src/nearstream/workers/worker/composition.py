@@ -17,7 +17,7 @@ from nearstream.schemas.live.state import WorkerStateName
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.silences import Silences
 from nearstream.streams.deciding.decider import Decider
-from nearstream.streams.ingest.lineage import site_of
+from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.alert_rules import AlertSettings, load_alerts
 from nearstream.workers.config.exit_codes import Exit

@@ -50,11 +50,23 @@ async def test_a_page_that_comes_back_goes_on_as_before() -> None:
         assert back.interval_seconds > 6 * 3_600
 
 
-async def test_a_wall_that_keeps_the_title_of_each_page_is_recognised() -> None:
-    pages = await grown()
-    for place, name in enumerate(NAMES):
-        await pages.fetch(name, 30 + place / 60, own(name)[0], *WALL, beside=("Menu",))
+@pytest.mark.parametrize("place", [1, 2], ids=["title", "first paragraph"])
+async def test_a_wall_that_keeps_the_begin_of_each_page_and_has_ids_is_recognised(place: int) -> None:
+    pages, rest = await grown(), "and all of the others " * 8
+    for hours in (25, 30):
+        for number, name in enumerate(NAMES):
+            wall = "Not all can be read", f"Name {('3f2a9b1', '77aa00bb12 e1deac31')[number % 2]} to us"
+            shown = (*own(name)[:2], own(name)[0] + rest) if hours == 25 else (*own(name)[:place], *wall)
+            await pages.fetch(name, hours + number / 60, *shown, beside=("Menu",))
     assert {pages.of(name).because for name in NAMES} == {"error_page"}
+
+
+async def test_lists_whose_newest_items_are_on_all_of_them_have_not_turned() -> None:
+    pages, rows = Pages(), [f"Headline {'abcdefghijklmnopqrst'[number]} of the day" for number in range(18)]
+    for hours in range(6):
+        for place, name in enumerate(NAMES):
+            await pages.fetch(name, hours + place / 60, own(name)[0], *rows[2 * hours : 2 * hours + 6])
+    assert not pages.noticed
 
 
 async def test_an_error_text_that_lasts_is_tried_ever_more_rarely_and_once_a_day_at_least() -> None:

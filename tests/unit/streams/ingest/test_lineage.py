@@ -3,7 +3,8 @@
 import pytest
 
 from nearstream.streams.ingest.defaults import declared_name
-from nearstream.streams.ingest.lineage import SITE_BYTES, TRACKING, TRACKING_PREFIXES, canonical_url, site_hash, site_of
+from nearstream.streams.ingest.lineage import TRACKING, TRACKING_PREFIXES, canonical_url
+from nearstream.streams.ingest.sites import SITE_BYTES, site_hash, site_of
 
 PAGE = "https://a.example/x"
 

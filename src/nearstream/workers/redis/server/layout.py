@@ -55,7 +55,7 @@ from functools import cache
 from itertools import count
 from struct import Struct
 
-from nearstream.streams.ingest.lineage import SITE_BYTES
+from nearstream.streams.ingest.sites import SITE_BYTES
 from nearstream.streams.store import messages
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.limits import IndexLimits
