@@ -11,8 +11,8 @@ from nearstream.streams.matching.counterpart import Compared
 from nearstream.streams.matching.judge import Documents
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.protocol.case import Case
+from nearstream.streams.matching.protocol.choosing import ENOUGH, FAMILY_CANDIDATES
 from nearstream.streams.matching.protocol.known import Known
-from nearstream.streams.matching.protocol.picking import ENOUGH, FAMILY_CANDIDATES
 from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.signing.scheme import Keys
 

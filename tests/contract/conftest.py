@@ -29,7 +29,7 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     Tests of what happens at a deadline have a server of their own, which they stop.
     """
     if not {"own_server", "own_address", "nodes"} & set(request.fixturenames):
-        monkeypatch.setattr("nearstream.workers.redis.index.requirements._DEADLINE_SECONDS", 60.0)
+        monkeypatch.setattr("nearstream.workers.redis.index.index._DEADLINE_SECONDS", 60.0)
 
 
 @pytest.fixture(autouse=True)

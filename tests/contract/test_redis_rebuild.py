@@ -24,7 +24,7 @@ from nearstream.workers.redis.index.index import IndexReplacedError, RedisIndex
 from nearstream.workers.redis.index.rebuild import IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.layout import KeyKind
-from nearstream.workers.redis.store.lease import RebuildRefusedError
+from nearstream.workers.redis.store.opening import RebuildRefusedError
 from tests.contract.conftest import PARTITIONS
 from tests.support.made_up import KEY, NEAR, NOON, STANDARD, TEXT
 from tests.support.matched import arrivals, crawl, matcher

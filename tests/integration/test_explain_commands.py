@@ -4,8 +4,7 @@ from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.verdicts.events import RELATIONS, Retraction
-from nearstream.workers.operations.explaining import explain
-from nearstream.workers.operations.outcome import Outcome, outcome
+from nearstream.workers.operations.explaining import Outcome, explain, outcome
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading.inspect import inspect_document

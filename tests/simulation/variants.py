@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.choosing import Choice
+from nearstream.streams.matching.protocol.choosing import Choice, representative_of
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.lane import Lane, Patience
 from nearstream.streams.matching.protocol.meeting import Judge, Meeting
-from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.native import native
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Leave, Proposal

@@ -18,8 +18,8 @@ from nearstream.workers.http.learning import Outbox, connected
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.server import serving
-from nearstream.workers.kafka.kept_sender import KeptSender
 from nearstream.workers.kafka.partitioning import partition_of
+from nearstream.workers.kafka.records import KeptSender
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 

@@ -4,7 +4,7 @@ All is counted by the times of the documents (event time), never by a clock, so 
 """
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +12,18 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from nearstream.schemas.alerts.alert import ORIGIN_CHARACTERS, ORIGINS_MAX, Alert, AlertName, alert_id
+from nearstream.schemas.alerts.alert import (
+    ORIGIN_CHARACTERS,
+    ORIGINS_MAX,
+    Alert,
+    AlertName,
+    Silence,
+    alert_id,
+    silence_key,
+)
 from nearstream.schemas.documents.document import YEAR_9999_MS
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
+from nearstream.streams.store.limits import HOUR_MS, SLOT_MS
 
 ON_SITES: AlertName = "new_family_on_sites"
 ENDED_BY_SILENCE: tuple[AlertName, ...] = ("duplicate_storm", "dead_letters")
@@ -285,3 +294,102 @@ def origins_of(verdicts: Iterable[DocumentVerdict]) -> tuple[str, ...]:
         named = [("host", host), *verdict.labels.items()]
         found.update(f"{name} {value}"[:ORIGIN_CHARACTERS] for name, value in named if value)
     return tuple(origin for origin, _ in found.most_common(ORIGINS_MAX))
+
+
+SILENCES = 256
+
+
+class Silences:
+    """What was said last about each of at most `SILENCES` subjects."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[bytes, Silence] = OrderedDict()
+
+    def say(self, key: bytes, silence: Silence | None) -> None:
+        """Take what a person says about a subject, None if it is taken back."""
+        self._said.pop(key, None)
+        if silence is not None:
+            self._said[key] = silence
+        if len(self._said) > SILENCES:
+            self._said.popitem(last=False)
+
+    def of(self, alert: Alert, now_ms: int) -> Silence | None:
+        """Return what was said about an alert if it is silent now."""
+        said = self._said.get(silence_key(alert.collection, alert.name, alert.subject))
+        return said if said is not None and said.covers(alert, now_ms) else None
+
+    def is_silent(self, alert: Alert, now_ms: int) -> bool:
+        """Return whether the subject of an alert is silent for a time, not only seen."""
+        said = self.of(alert, now_ms)
+        return said is not None and said.until is not None
+
+    def holds_back(self, alert: Alert, now_ms: int) -> bool:
+        """Return whether an alert is held back from webhooks.
+
+        The end of an alert is held back only if it began in the silence.
+        """
+        if alert.state == "firing":
+            return self.of(alert, now_ms) is not None
+        said = self._said.get(silence_key(alert.collection, alert.name, alert.subject))
+        return said is not None and said.until is not None and said.since <= alert.since < said.until
+
+
+COPIES_MIN, ADDRESSES_MIN = 20, 10  # rates before a label that are taken for no less than this
+
+
+@dataclass(frozen=True)
+class LabelledGrowth:
+    """How fast a labelled family grows."""
+
+    before: int  # copies within an hour before its first label
+    copies: int  # those within the last hour
+    senders: int  # distinct senders of these, at most 256
+    recipients: int  # distinct recipients of these, at most 256
+
+
+def rate_before(joins: Sequence[tuple[int, int]], at_ms: int) -> int:
+    """Return the copies that a family had before a time, within the last or the busiest hour.
+
+    `joins` has slots: the time divided by `SLOT_MS`, and how many joined.
+    """
+    last_hour = sum(
+        count * min(at_ms / SLOT_MS - slot, 1)  # of the slot of the label, the part before it
+        for slot, count in joins
+        if at_ms - HOUR_MS < (slot + 1) * SLOT_MS and slot * SLOT_MS <= at_ms
+    )
+    hours = Counter[int]()
+    for slot, count in joins:
+        if (slot + 1) * SLOT_MS <= at_ms:
+            hours[slot * SLOT_MS // HOUR_MS] += count
+    return max((round(last_hour), *hours.values()))
+
+
+def find_flood(
+    rule: Rule, subject: Subject, growth: LabelledGrowth | None, verdicts: Sequence[DocumentVerdict], tally: Tally
+) -> Tally:
+    """Begin an alert if far more matches a label than before it.
+
+    The rule limits the rate as a multiple of the rate before. Without a label there is no growth.
+    """
+    if growth is None:
+        return Tally()
+    if tally.alerts:
+        return tally
+    # The slots before the label are forgotten one by one, so what was known first is kept.
+    before = growth.before if tally.before is None else tally.before
+    tally = msgspec.structs.replace(tally, before=before)
+    found = [
+        (count, rule.limit * max(before, least))
+        for count, least in (
+            (growth.copies, COPIES_MIN),
+            (growth.senders, ADDRESSES_MIN),
+            (growth.recipients, ADDRESSES_MIN),
+        )
+        if count >= rule.limit * max(before, least)
+    ]
+    if not found:
+        return tally
+    value, limit = found[0]
+    newest = max(verdicts, key=lambda each: (each.observed_at, each.event_id))
+    alert = begun(rule, subject, milliseconds(newest.observed_at), (newest.event_id,), value, newest.family.ordinal)
+    return with_alert(tally, newest.event_id, msgspec.structs.replace(alert, limit=float(limit)))

@@ -1,4 +1,4 @@
-"""Parse records of `documents` into documents and removals."""
+"""Parse records of `documents` into documents and removals, and name the records that are sent there."""
 
 import re
 import zlib
@@ -13,8 +13,9 @@ from nearstream.schemas.documents.document import (
     SENDER_DOMAIN_LABEL,
     Document,
     document_key,
+    without_user,
 )
-from nearstream.schemas.documents.record import ConsumerRecord, Headers, header
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
 from nearstream.schemas.documents.signature import Origin
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, reason_of
 from nearstream.schemas.topics.dead_letter import PLACE_CHARACTERS, Reason
@@ -278,3 +279,21 @@ def _inflate(value: bytes, headers: Headers) -> bytes:
     if not inflater.eof or inflater.unused_data:
         raise InvalidMessageError(Reason.EXTRACTION_FAILED, "expected exactly one complete gzip stream")
     return data
+
+
+def record_key(parsed: ParsedDocument | Removal) -> bytes | None:
+    """Return the record key: the id, or else the lineage, or else none.
+
+    So the states of one document stay in order, and a null value under their key removes it.
+    """
+    key = parsed.id if isinstance(parsed, Removal) else parsed.record_key
+    return key.encode() if key else None
+
+
+def removal_of(topic: str, name: str, collection: str) -> ProducerRecord:
+    """Return the record that removes a document, under the key of the document itself."""
+    key = without_user(name).encode()
+    headers: Headers = [("nearstream-id", key)]
+    if collection != DEFAULT_COLLECTION:
+        headers.append(("nearstream-collection", collection.encode()))
+    return ProducerRecord(topic, key, None, headers)

@@ -11,10 +11,9 @@ from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.counterpart import Candidate, Compared, compare_with
 from nearstream.streams.matching.family import own_family_id
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.choosing import covering
+from nearstream.streams.matching.protocol.choosing import covering, representative_of
 from nearstream.streams.matching.protocol.decision import PAIRS_CAP, Decision, KeyMatch, Pair
 from nearstream.streams.matching.protocol.known import Known
-from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import COPY_PERCENT, Shared
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Keys, Scheme

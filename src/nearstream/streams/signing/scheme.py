@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
+from nearstream.schemas.documents.document import ADDRESS_BYTES, ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
@@ -32,7 +32,6 @@ from nearstream.streams.fingerprints.parameters import (
     TextRules,
 )
 from nearstream.streams.native import native
-from nearstream.streams.signing.validation import invalid_field
 
 SPEC = 1  # raised when an algorithm changes, since a changed number changes the name by itself
 SMALL_KEY_BYTES = 8
@@ -248,3 +247,98 @@ def hit_probability(similarity: float, bands: int, rows: int) -> float:
     Ullman, Mining of Massive Datasets, section 3.4.2.
     """
     return 1.0 - (1.0 - similarity**rows) ** bands
+
+
+_LARGEST_RATE = 1 << 30
+_VARINT_BYTES = 6  # 42 bits
+_LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
+
+
+def invalid_field(
+    signature: Signature,
+    sketch: SketchRules,
+    ld: LdRules,
+    anchors: AnchorRules,
+    noise: NoiseRules | None,
+    sampled: SampledRules | None,
+) -> str:
+    """Return the first invalid field with what was expected of it.
+
+    The result is an empty string if all fields are valid. It never contains a value of the signature.
+    """
+    if not len(signature.digest) == len(signature.raw_digest) == DIGEST_BYTES:
+        return f"digest, raw_digest: {DIGEST_BYTES} bytes expected"
+    if len(signature.sender) not in (0, ADDRESS_BYTES) or len(signature.recipients) % ADDRESS_BYTES:
+        return f"sender, recipients: {ADDRESS_BYTES} bytes expected for each address"
+    size = sketch.slots * sketch.bits // 8
+    if len(signature.sketch) != size:
+        return f"sketch: {size} bytes expected"
+    most = anchors.max_anchors + (noise.max_keys if noise else 0)
+    most += sampled.max_keys if sampled else 0
+    return _invalid_ld(signature, ld) or _invalid_anchors(signature.anchors, most) or _invalid_sizes(signature)
+
+
+def _invalid_ld(signature: Signature, rules: LdRules) -> str:
+    first = rules.first_rate(signature.n_bytes)
+    rate = signature.rate
+    if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:
+        return f"rate: a power of two from {first} expected"
+    try:
+        symbols, end = _symbols_and_end(signature, rules)
+    except ValueError as error:
+        return f"ld, gaps: {error}"
+    if symbols > rules.max_symbols:
+        return f"ld: at most {rules.max_symbols} symbols expected"
+    # A symbol represents a complete window, so the last window must end inside the text.
+    if symbols and not 0 <= end <= signature.n_bytes - rules.window_bytes:
+        return "ld, gaps: positions inside the text expected"
+    return ""
+
+
+def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
+    """Return the number of symbols, and the position of the last one in bytes."""
+    if rules.gap_bits:
+        if signature.gaps:
+            raise ValueError("gaps packed with their symbols expected")
+        return native.words_end(signature.ld)
+    gaps = _varints(signature.gaps)
+    if len(signature.ld) != 2 * len(gaps):
+        raise ValueError("2 bytes and one gap for each symbol expected")
+    unit = signature.rate // rules.gap_steps
+    return len(gaps), sum(gaps) * unit
+
+
+def _varints(packed: bytes) -> list[int]:
+    """Return numbers in unsigned LEB128, each with at most 6 bytes."""
+    numbers, number, bits = [], 0, 0
+    for byte in packed:
+        number |= (byte & 0x7F) << bits
+        bits += 7
+        if byte < 0x80:
+            numbers.append(number)
+            number = bits = 0
+        elif bits == 7 * _VARINT_BYTES:
+            raise ValueError(f"expected numbers of at most {_VARINT_BYTES} bytes")
+    if bits:
+        raise ValueError("expected the last byte of the last number")
+    return numbers
+
+
+def _invalid_anchors(packed: bytes, most: int) -> str:
+    if len(packed) % 8 or len(packed) > 8 * most:
+        return f"anchors: at most {most} values of 8 bytes expected"
+    if not native.ascends(packed):
+        return "anchors: distinct values in ascending order expected"
+    return ""
+
+
+def _invalid_sizes(signature: Signature) -> str:
+    n_bytes, characters = signature.n_bytes, signature.characters
+    words, shingles = signature.words, signature.shingles
+    if not any((n_bytes, characters, words, shingles)):
+        return ""
+    if not characters <= n_bytes <= min(4 * characters, _LARGEST_FORM):
+        return "n_bytes, characters: 1 to 4 bytes expected for each character, as in UTF-8"
+    if not (0 < words <= characters and 0 < shingles <= characters):
+        return "words, shingles: at least one expected, and at most as many as characters"
+    return ""

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from nearstream.streams.estimates.estimate import Proportion
     from nearstream.streams.relations.conditions import Comparison, Condition
     from nearstream.streams.relations.novelty import Novelty
-    from nearstream.workers.operations.explaining import Explained, Meeting, Side
-    from nearstream.workers.operations.outcome import Outcome
+    from nearstream.workers.operations.explaining import Explained, Meeting, Outcome, Side
 
 _SENT = {True: "sent", False: "not sent", None: "not known whether it was sent, as not both were matched"}
 
@@ -106,7 +105,7 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
     """Return what is known of two documents, as it is printed."""
     from nearstream.streams.relations.conditions import conditions
     from nearstream.streams.relations.describe import common_spans, describe, document_ref, evidence
-    from nearstream.workers.operations.outcome import outcome
+    from nearstream.workers.operations.explaining import outcome
 
     later, earlier, compared = explained.later, explained.earlier, explained.compared
     sides, told = (_side(later), _side(earlier)), outcome(deployment, explained)
@@ -245,7 +244,7 @@ def _number_lines(report: PairReport, evidence: Evidence) -> Iterator[str]:
 
 
 def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
-    from nearstream.workers.operations.outcome import comparison_text
+    from nearstream.workers.operations.explaining import comparison_text
 
     mark = "decides" if decides else "holds" if rule.holds else "no"
     yield row("rule", f"{rule.rule} ({rule.relation}): {mark}")

@@ -252,7 +252,7 @@ def replay(settings: Settings, options: argparse.Namespace) -> Exit:
 def skip(settings: Settings, options: argparse.Namespace) -> Exit:
     """Skip one record that crashes the workers."""
     from nearstream.workers.kafka.client import TopicPartition
-    from nearstream.workers.operations.skip import skip_record
+    from nearstream.workers.operations.replay import skip_record
     from nearstream.workers.pipeline.deployment import Deployment
 
     tp = TopicPartition(options.topic, options.partition)

@@ -17,7 +17,7 @@ from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerR
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label
 from nearstream.streams.ingest.defaults import DocumentLimits
-from nearstream.streams.ingest.parse import Removal, parse_record
+from nearstream.streams.ingest.parse import Removal, parse_record, record_key, removal_of
 from nearstream.streams.signing.signer import Unsigned
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tokens import ApiToken
@@ -25,9 +25,8 @@ from nearstream.workers.files.mail import mail_record
 from nearstream.workers.http.requests import require
 from nearstream.workers.http.work import RareLog, in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.kept_sender import KeptSender, kept_sender
+from nearstream.workers.kafka.records import KeptSender, kept_sender
 from nearstream.workers.monitoring.metrics import API_RECORDS
-from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 

@@ -29,8 +29,7 @@ from nearstream.workers.operations.checks import (
 )
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.index.requirements import check_requirements
+from nearstream.workers.redis.index.index import RedisIndex, check_requirements
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 from nearstream.workers.redis.reading.stats import CROWDED, mean_fields
 from nearstream.workers.redis.server.address import Connection, IndexAddress

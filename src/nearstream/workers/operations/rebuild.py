@@ -35,7 +35,7 @@ from nearstream.workers.pipeline.signature_records import arrival_of, at_home
 from nearstream.workers.pipeline.step import cooperative_yield
 from nearstream.workers.redis.index.rebuild import LEASE_SECONDS, FormerFamilies, IndexRebuild
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.store.lease import RebuildRefusedError
+from nearstream.workers.redis.store.opening import RebuildRefusedError
 
 BATCH = 32
 _NAMED = 5  # schemes that a message names

@@ -13,7 +13,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.labels.label import Label, is_label_key
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
-from nearstream.streams.ingest.parse import parse_record
+from nearstream.streams.ingest.parse import parse_record, record_key, removal_of
 from nearstream.workers.files.source import Item, Refused, bytes_of, read
 from nearstream.workers.files.tables import Columns
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -24,7 +24,6 @@ from nearstream.workers.operations.inspection import DocumentStatus
 from nearstream.workers.operations.signatures import read_signatures, reported
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
 from nearstream.workers.redis.index.index import RedisIndex, current_state, index_to_read

@@ -22,21 +22,22 @@ from nearstream.streams.alerting.counting import (
     ENDED_BY_SILENCE,
     ON_SITES,
     Arrival,
+    LabelledGrowth,
     Rule,
+    Silences,
     Subject,
     Tally,
     adopted,
     alerts_of,
     count,
     end_quiet,
+    find_flood,
     find_size,
     joined,
     name_origins,
     origins_of,
     reaches,
 )
-from nearstream.streams.alerting.floods import LabelledGrowth, find_flood
-from nearstream.streams.alerting.silences import Silences
 from nearstream.streams.ingest.parse import STRANGERS
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health

@@ -41,16 +41,15 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.media_type import PAGE_TYPES, is_binary, media_type_of
-from nearstream.streams.ingest.parse import field_headers, parse_record
+from nearstream.streams.ingest.parse import field_headers, parse_record, record_key, removal_of
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.warc import PERMANENT
 from nearstream.workers.http.client import api_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.kept_sender import kept_sender
+from nearstream.workers.kafka.records import kept_sender
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.document_records import record_key, removal_of
 from nearstream.workers.scrapy.environment import (
     COLLECTION_SETTING,
     FETCH,

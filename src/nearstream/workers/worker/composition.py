@@ -15,7 +15,7 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import WorkerStateName
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
-from nearstream.streams.alerting.silences import Silences
+from nearstream.streams.alerting.counting import Silences
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.ingest.sites import site_of
 from nearstream.streams.store.limits import IndexLostError

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nearstream.streams.alerting.counting import Rule, Subject, Tally
-from nearstream.streams.alerting.floods import LabelledGrowth, find_flood, rate_before
+from nearstream.streams.alerting.counting import LabelledGrowth, Rule, Subject, Tally, find_flood, rate_before
 from nearstream.streams.store.limits import DAY_MS, HOUR_MS, SLOT_MS
 from tests.support.live import verdict
 

@@ -4,7 +4,7 @@ import pytest
 
 from nearstream.schemas.alerts.alert import Silence
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.streams.alerting.silences import Silences
+from nearstream.streams.alerting.counting import Silences
 from tests.support.live import NOW_MS, alert
 
 HOUR_MS = 3_600_000

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nearstream.streams.matching.protocol.picking import BEST, pick
+from nearstream.streams.matching.protocol.choosing import BEST, pick
 from nearstream.streams.matching.protocol.tally import COMMON_READS, RARE_BELOW, Shared, shortlist
 from nearstream.streams.store.buckets import BUCKET
 from nearstream.streams.store.history import NO_ORDER

@@ -33,7 +33,7 @@ USED: dict[str, set[str]] = {
     "operations.dead_letters": KAFKA,
     "redis.reading.stats": REDIS,
     "operations.inspection": REDIS | KAFKA,
-    "operations.outcome": ARRAYS,
+    "operations.explaining": ARRAYS,
     "operations.signatures": ARRAYS,
     "operations.audit": ARRAYS | KAFKA,
     "operations.doctor": ARRAYS | REDIS | KAFKA,

@@ -9,7 +9,7 @@ from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.http import learning
 from nearstream.workers.http.learning import Outbox, OutboxFullError
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from nearstream.workers.kafka.kept_sender import KeptSender
+from nearstream.workers.kafka.records import KeptSender
 
 
 class Broker:

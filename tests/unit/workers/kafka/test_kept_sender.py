@@ -9,7 +9,7 @@ from aiokafka.errors import OutOfOrderSequenceNumber
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.kafka import kept_sender
+from nearstream.workers.kafka import records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import SendAll
 
@@ -38,9 +38,9 @@ async def test_another_client_takes_the_place_of_one_that_fails(monkeypatch: pyt
         finally:
             closed += 1
 
-    monkeypatch.setattr(kept_sender, "sender", sender)
+    monkeypatch.setattr(records, "sender", sender)
     reported: list[Exception] = []
-    async with kept_sender.kept_sender(Settings(), 1.0, 0.01, reported.append) as pages, asyncio.timeout(60):
+    async with records.kept_sender(Settings(), 1.0, 0.01, reported.append) as pages, asyncio.timeout(60):
         await pages.is_connected.wait()
         failed = await asyncio.gather(*(pages.send([PAGE]) for _ in range(3)), return_exceptions=True)
         assert [type(error) for error in failed] == [KafkaUnreachableError] * 3

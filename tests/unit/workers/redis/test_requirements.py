@@ -3,7 +3,7 @@
 import pytest
 
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis.index.requirements import _check_server
+from nearstream.workers.redis.index.index import _check_server
 
 
 @pytest.mark.parametrize(

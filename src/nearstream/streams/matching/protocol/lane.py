@@ -33,11 +33,10 @@ any two copies the later one in a bucket sees the other, and one of the two cons
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 
 from nearstream.streams.matching.protocol.case import Case
-from nearstream.streams.matching.protocol.choosing import Choice, choose, is_undecided
+from nearstream.streams.matching.protocol.choosing import Choice, choose, is_undecided, representative_of
 from nearstream.streams.matching.protocol.decision import pack_decision, unpack_decision
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Judge, Meeting, Pause
-from nearstream.streams.matching.protocol.picking import representative_of
 from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
 from nearstream.streams.native import native
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query, Shortened

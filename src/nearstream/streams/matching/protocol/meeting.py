@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from nearstream.streams.matching.protocol.case import Case, Compared
+from nearstream.streams.matching.protocol.choosing import pick, representative_of
 from nearstream.streams.matching.protocol.decision import Decision, founder_of
 from nearstream.streams.matching.protocol.known import Known
-from nearstream.streams.matching.protocol.picking import pick, representative_of
 from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
 from nearstream.streams.native import native
 from nearstream.streams.store.buckets import split

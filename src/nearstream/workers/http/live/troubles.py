@@ -10,7 +10,7 @@ from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
 from nearstream.schemas.topics.codec import decode_json
 from nearstream.schemas.topics.dead_letter import StoredDeadLetter
-from nearstream.streams.alerting.silences import Silences
+from nearstream.streams.alerting.counting import Silences
 
 ALERTS = 256
 _STORM = "duplicate_storm"

@@ -9,12 +9,11 @@ from typing import Any, Self
 from nearstream.streams.store.limits import HOUR_MS, IndexUnavailableError
 from nearstream.streams.store.messages import Cover, Join
 from nearstream.streams.store.store import Call, Position, Store, Transport
-from nearstream.workers.redis.index.index import Lane, RedisIndex
-from nearstream.workers.redis.index.requirements import check_requirements
+from nearstream.workers.redis.index.index import Lane, RedisIndex, check_requirements
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import connect
 from nearstream.workers.redis.server.layout import EPOCH_BYTES, new_layout
-from nearstream.workers.redis.store.lease import Lease
+from nearstream.workers.redis.store.opening import Lease
 
 LEASE_SECONDS = 30
 

@@ -4,7 +4,7 @@ from asyncio import Lock
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nearstream.streams.alerting.floods import LabelledGrowth, rate_before
+from nearstream.streams.alerting.counting import LabelledGrowth, rate_before
 from nearstream.streams.matching.family import FamilyFacts, family_facts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, Labelling, unpack_label
 from nearstream.streams.store.families import hour_start
