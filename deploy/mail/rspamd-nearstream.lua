@@ -78,6 +78,8 @@ local id = rspamd_config:register_symbol({
       local answer = parser:parse_text(body) and parser:get_object()
       if type(answer) == 'table' then insert(task, answer) end
     end
+    local recipient = (task:get_recipients('smtp') or {})[1]
+    headers['nearstream-recipient'] = recipient and recipient.addr
     rspamd_http.request({ task = task, url = url, body = with_results(task), mime_type = 'message/rfc822',
       headers = headers, timeout = 0.5, callback = answered })
   end,

@@ -14,12 +14,13 @@ from tests.support.api import Api, served
 from tests.support.deployment import TEXTS
 
 BODY = TEXTS[0]
+DOMAINS = "# recipients\n\nfirm.example firm\nOther.example other\n"
 KEY = "k" * 32
 
 
 @pytest.fixture
 async def api(redis_url: str) -> AsyncIterator[Api]:
-    async with served(redis_url, profile="mail", hash_key=KEY) as running:
+    async with served(redis_url, profile="mail", hash_key=KEY, mail_domains=DOMAINS) as running:
         yield running
 
 
@@ -51,6 +52,10 @@ async def test_a_personalised_copy_is_found_under_other_headers(api: Api) -> Non
     for collection, expected in (("other", (200, "none")), ("default", (200, "near_duplicate")), ("No", (400, None))):
         status, answer = await api.ask(_message(BODY), Content_Type="message/rfc822", nearstream_collection=collection)
         assert (status, answer.get("verdict")) == expected
+    for recipient, expected in (("a@Firm.example", "none"), ("a@sub.firm.example", "near_duplicate"), ("", "none")):
+        given = {"Content-Type": "message/rfc822", "nearstream-recipient": recipient}
+        given |= {} if recipient else {"nearstream-collection": "other"}
+        assert (await api.ask(_message(BODY), **given))[1]["verdict"] == expected
 
 
 def _with(attachment: bytes, name: str) -> bytes:

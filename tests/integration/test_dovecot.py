@@ -27,7 +27,9 @@ def _move(folder: Path, api: str) -> None:
     shutil.copytree(FOLDER, recipe)
     for path in recipe.iterdir():
         text = path.read_text().replace("127.0.0.1:9465", api)
+        text = text.replace("/etc/nearstream/domains", str(recipe / "domains"))
         path.write_text(text.replace("/etc/dovecot/nearstream", str(recipe)))
+    (recipe / "domains").write_text("# recipients\nfirm.example other\nanna campaigns\n")
     lines = {version: (recipe / name).read_text() for version, name in RECIPES.items()}
     with imap(folder / "dovecot", lines) as client:
         for mailbox in ("Junk", "Trash"):
@@ -77,3 +79,4 @@ async def test_moving_a_mail_to_junk_labels_it_as_spam_and_moving_it_out_as_ham(
     log = folder / "dovecot/log"
     told = log.read_text() if log.exists() else ""
     assert sorted((each["label"], each["id"]) for each in said) == sorted(expected), told
+    assert {each["collection"] for each in said} == {"campaigns"}

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from nearstream.schemas.verdicts.events import RELATIONS
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.workers.config.bounds import PATTERNS, RANGES
+from nearstream.workers.config.domains import wrong_domains
 from nearstream.workers.config.kafka_security import unfit
 from nearstream.workers.config.tokens import wrong_token, wrong_tokens
 
@@ -83,6 +84,9 @@ class Settings:
     )
     mail_authserv_id: str = _setting(
         "", "mail server whose Authentication-Results say which senders are authenticated (empty: all by From)"
+    )
+    mail_domains: str = _setting(
+        "", "lines `domain collection`, by which recipients of mail have collections in the HTTP API", secret=True
     )
     max_text_bytes: int = _setting(1024 * 1024, "maximum UTF-8 bytes of a text or normal form (larger: dead letter)")
     dead_letter_payload: str = _setting("full", "what a dead letter keeps of the record: full, head (64 KiB) or hash")
@@ -263,6 +267,8 @@ def _validate_redis_security(settings: Settings) -> None:
 
 def _validate_tokens(settings: Settings) -> None:
     """Raise if a token is too short, or missing for an address that is not on loopback."""
+    if expected := wrong_domains(settings.mail_domains):
+        raise SettingsError(f"NEARSTREAM_MAIL_DOMAINS: {expected}")
     for name, wrong in (("status", wrong_token), ("api", wrong_tokens)):
         token, variable = getattr(settings, f"{name}_token"), f"{PREFIX}{name.upper()}"
         if expected := wrong(token):

@@ -116,8 +116,8 @@ async def mail_client(
     path = "/v1/check?learn=1" if learns else "/v1/check"
     async with api_client(settings, path, "mail passes unmarked", headers) as client:
 
-        async def ask(message: BytesIO) -> MailAnswer | None:
-            answer = await client.ask(MailAnswer, "POST", message)
+        async def ask(message: BytesIO, recipient: str) -> MailAnswer | None:
+            answer = await client.ask(MailAnswer, "POST", message, headers={"nearstream-recipient": recipient})
             return answer if answer is not None and answer.verdict != "unknown" else None
 
         yield ask, client

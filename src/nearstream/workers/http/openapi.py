@@ -125,6 +125,7 @@ ROUTES = {
             _switch("learn", "1: the document is handed to the workers too, which add it to the index."),
             _switch("bare", "1: the answer is only whether there is a related document."),
             _header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
+            _header("nearstream-recipient", "The address that gets a mail, for the collection of its domain."),
             _header("nearstream-id", "The id of a text or page."),
             _header("nearstream-observed-at", "When a text or page was observed, with time zone."),
         ),

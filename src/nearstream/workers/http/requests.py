@@ -22,6 +22,7 @@ from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Unsigned
+from nearstream.workers.config.domains import collection_of
 from nearstream.workers.config.tokens import ApiToken, parse_tokens
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
@@ -114,7 +115,9 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: 
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     until = time.monotonic() + _ATTACHMENTS_SHARE * seconds
-    mail = read_message(record.value or b"", received_at, key, html, _collection(record), rules, until)
+    recipient = (header(record.headers, "nearstream-recipient") or b"").decode("utf-8", "replace")
+    collection = collection_of(recipient, rules.domains) or _collection(record)
+    mail = read_message(record.value or b"", received_at, key, html, collection, rules, until)
     document = msgspec.structs.replace(mail.document, against=_against(record))
     return Unsigned(document, None, mail.degraded)
 

@@ -83,6 +83,7 @@ class MailRules:
     # `whole` for all of the text, or `thread` for the words of the sender, with the thread as lineage.
     content: str = WHOLE
     authserv_id: str = ""  # The server whose results of DKIM and DMARC count. Empty: senders are those of From.
+    domains: str = ""  # the setting with the collections of recipients
 
 
 WHOLE_MAIL = MailRules()

@@ -79,7 +79,7 @@ class Answer(msgspec.Struct, frozen=True):
     witness: Annotated[str, Meta(pattern="^[a-z_]{0,32}$")] = ""  # by what labels reach the message
 
 
-Ask = Callable[[BytesIO], Awaitable[Answer | None]]
+Ask = Callable[[BytesIO, str], Awaitable[Answer | None]]
 
 
 @dataclass
@@ -91,6 +91,7 @@ class Message:
     size: int = 0  # bytes in `content`
     # The names of headers of our name that it came with, in their order.
     forged: list[bytes] = field(default_factory=list)
+    recipient: str = ""  # the first address that it is for
     is_whole: bool = True  # whether all of it was kept, because it was not too large
 
     def add_header(self, name: bytes, value: bytes) -> None:
@@ -113,7 +114,7 @@ class Message:
     def clear(self) -> None:
         """Forget it, for the next one."""
         self.memory.give_back(self.size)
-        self.content, self.size, self.forged, self.is_whole = BytesIO(), 0, [], True
+        self.content, self.size, self.forged, self.recipient, self.is_whole = BytesIO(), 0, [], "", True
 
 
 @dataclass
@@ -175,6 +176,8 @@ class Milter:
         match command:
             case packets.NEGOTIATE:
                 return packets.negotiation(data)
+            case packets.RECIPIENT:
+                message.recipient = message.recipient or packets.address(data)
             case packets.HEADER:
                 message.add_header(*packets.header(data))
             case packets.END_OF_HEADERS:
@@ -202,7 +205,7 @@ class Milter:
             answer = None
             if message.is_whole:
                 with MILTER_SECONDS.time():
-                    answer = await self.ask(message.content)
+                    answer = await self.ask(message.content, message.recipient)
             MILTER_MESSAGES.labels(_outcome(message, answer)).inc()
             if answer is not None:
                 changes.append(packets.added(HEADER, header_value(answer)))

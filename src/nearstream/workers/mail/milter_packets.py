@@ -10,17 +10,18 @@ VERSION = 6
 PACKET_MAX_BYTES = 256 * 1024  # Postfix sends at most 65,535 bytes of a body, and 102,400 of a header
 
 # What the mail server sends.
-ABORT, BODY, END, HEADER, END_OF_HEADERS = b"A", b"B", b"E", b"L", b"N"
+ABORT, BODY, END, HEADER, END_OF_HEADERS, RECIPIENT = b"A", b"B", b"E", b"L", b"N", b"R"
 NEGOTIATE, MACROS, QUIT, QUIT_NEW = b"O", b"D", b"Q", b"K"
-SILENT = (ABORT, HEADER, END_OF_HEADERS, MACROS, QUIT_NEW)  # commands without a reply
+SILENT = (ABORT, HEADER, END_OF_HEADERS, MACROS, QUIT_NEW, RECIPIENT)  # commands without a reply
 
 # What a filter replies.
 ADD_HEADER, CHANGE_HEADER, CONTINUE, SKIP, REPLY_CODE = b"h", b"m", b"c", b"s", b"y"
 ACTIONS = 0x01 | 0x10  # a filter adds headers, and changes them
-# The mail server leaves out the connection, HELO, the sender and the recipients, what is unknown, and DATA.
-_LEFT_OUT = 0x1 | 0x2 | 0x4 | 0x8 | 0x100 | 0x200
-# It waits for no reply to a header or to their end, knows `SKIP`, and keeps the white space before a value.
-_OTHERWISE = 0x80 | 0x40000 | 0x400 | 0x100000
+# The mail server leaves out the connection, HELO, the sender, what is unknown, and DATA.
+_LEFT_OUT = 0x1 | 0x2 | 0x4 | 0x100 | 0x200
+# It waits for no reply to a recipient, a header or the end of these, knows `SKIP`, and keeps the white space before a
+# value.
+_OTHERWISE = 0x8000 | 0x80 | 0x40000 | 0x400 | 0x100000
 STEPS = _LEFT_OUT | _OTHERWISE
 
 
@@ -45,6 +46,12 @@ def negotiation(data: bytes) -> bytes:
             f"got {version}, {actions:#x}, {steps:#x}"
         )
     return packet(NEGOTIATE, struct.pack(">III", VERSION, ACTIONS, STEPS))
+
+
+def address(data: bytes) -> str:
+    """Return the address in the data of a packet, or nothing if it is not plain ASCII."""
+    first = data.partition(b"\0")[0]
+    return first.decode() if first.isascii() and first.decode().isprintable() else ""
 
 
 def header(data: bytes) -> tuple[bytes, bytes]:

@@ -67,7 +67,8 @@ class Deployment:
         """Return what is read of mail."""
         from nearstream.workers.mail.message import MailRules
 
-        return MailRules(self.settings.mail_content, self.settings.mail_authserv_id)
+        settings = self.settings
+        return MailRules(settings.mail_content, settings.mail_authserv_id, settings.mail_domains)
 
     def verdicts(self) -> frozenset[str]:
         """Return the kinds of verdicts that are sent."""

@@ -146,12 +146,19 @@ async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
 
     for learns, path in ((False, b"/v1/check"), (True, b"/v1/check?learn=1")):
         async with _filtering(respond, "inbox", learns=learns) as server:
+            for recipient in (b"<anna@b.example>\0NOTIFY=NEVER\0", b"<bea@c.example>\0"):
+                await server.tell(packets.RECIPIENT, recipient)
             assert await server.send(mail.replace(b",\r\n\t", b",\n\t")) == MARKED
         head, sent = asked[-2].lower(), asked[-1]
         assert sent == mail
         assert head.startswith(b"post " + path + b" http/1.1\r\n")
         bearer = b"authorization: bearer " + b"t" * 20
-        for line in (b"content-type: message/rfc822", bearer, b"nearstream-collection: inbox"):
+        for line in (
+            b"content-type: message/rfc822",
+            bearer,
+            b"nearstream-collection: inbox",
+            b"nearstream-recipient: <anna@b.example>",
+        ):
             assert b"\r\n" + line + b"\r\n" in head
 
 
