@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nearstream.streams.signing.signer import Signer
     from nearstream.streams.store.limits import IndexLimits
     from nearstream.streams.store.store import Store, local_store
+    from nearstream.workers.sqlite.file import IndexFile, open_store
 
 __all__ = [
     "Arrival",
@@ -41,6 +42,7 @@ __all__ = [
     "ExactDuplicate",
     "FamilyRef",
     "HashKey",
+    "IndexFile",
     "IndexLimits",
     "Matched",
     "Matcher",
@@ -55,6 +57,7 @@ __all__ = [
     "Thresholds",
     "Version",
     "local_store",
+    "open_store",
     "preset",
     "sent_places",
 ]
@@ -78,6 +81,7 @@ _MODULES = {
     "streams.store.limits": ("IndexLimits",),
     "streams.store.store": ("Store", "local_store"),
     "streams.matching.telling": ("Matched",),
+    "workers.sqlite.file": ("IndexFile", "open_store"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

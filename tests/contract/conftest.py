@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Shape, Store
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
+from nearstream.workers.sqlite.file import IndexFile
 from tests.devstack.stack import started_stack
 from tests.support.made_up import KEY, STANDARD
-from tests.support.stores import Make, parts_store
+from tests.support.stores import Committing, Make, parts_store, through
 
 PARTITIONS = 4
 LIMITS = IndexLimits(bucket_cap=50, documents=6_400)
@@ -76,7 +78,7 @@ async def redis_index(address: IndexAddress) -> RedisIndex:
     return await RedisIndex.open(address, partitions=PARTITIONS, may_create=True)
 
 
-@pytest.fixture(params=["memory", "redis of four slots"])
+@pytest.fixture(params=["memory", "a file", "redis of four slots"])
 async def make(request: pytest.FixtureRequest) -> Make:
     """Return a function that makes empty stores. The test runs once with each kind."""
     names = count()
@@ -84,6 +86,11 @@ async def make(request: pytest.FixtureRequest) -> Make:
     async def make_one(limits: IndexLimits = LIMITS) -> Store:
         if request.param == "memory":
             return parts_store(limits, Shape(1, PARTITIONS))
+        if request.param == "a file":
+            tmp_path: Path = request.getfixturevalue("tmp_path")
+            index = IndexFile(tmp_path / f"{next(names)}.db", STANDARD.name, limits, Shape(1, PARTITIONS))
+            request.addfinalizer(index.close)
+            return through(index.store, lambda carrier: Committing(index, carrier))
         address: IndexAddress = request.getfixturevalue("address")
         own = replace(
             address,

@@ -299,7 +299,7 @@ async def test_removals_of_unknown_documents_are_swept_after_an_hour_by_whatever
                 await store.all([Call(0, "register", [one], 0)])
         names = [layout.tag(0) + KeyKind.REGISTRY + bytes([0, 0, 0, at]) for at in range(2)]
         fields = [each for name in names for each in await client.hkeys(name)]  # type: ignore[misc]
-        return sum(each.endswith(b"u") for each in fields), len(part.history._removals)
+        return sum(each.endswith(b"u") for each in fields), len(part.history.removals)
 
     assert await come(Removal, 0, began_ms) == (100, 100)
     new = 100 if comes is Removal else 0

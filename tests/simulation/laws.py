@@ -101,11 +101,11 @@ class Laws:
             return True
         leads = any(self.founders.get(each) == family for each in bucket)
         facts = self.families.get(family)
-        representative = facts.representative if facts else family
+        representative = facts.facts.representative if facts else family
         if leads and representative in self.alive:
             return True
         # A representative that has expired hands on to a living member, as soon as somebody meets it.
-        members = facts.living if facts else set()
+        members = facts.members.living if facts else set()
         return leads and representative in self.schedule.expired and bool(members & self.alive)
 
     def pairs_are_seen(self) -> bool:
@@ -150,13 +150,13 @@ class Laws:
         for number, founder in self.founders.items():
             members[founder].add(number)
         for founder, family in self.families.items():
-            counted = set(family.ordinals)
+            counted = set(family.members.ordinals)
             if any(self.founders.get(number, founder) != founder for number in counted - {founder}):
                 return False
-            if (members[founder] & self.alive) - counted or (members[founder] & self.alive) & family.left:
+            if (members[founder] & self.alive) - counted or (members[founder] & self.alive) & family.members.left:
                 return False
             dead = counted - self.alive - self.schedule.expired
-            if any(number in self.founders for number in dead - family.left):
+            if any(number in self.founders for number in dead - family.members.left):
                 return False  # who has died has left
         return True
 

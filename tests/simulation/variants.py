@@ -230,7 +230,7 @@ class DecisionsChange(Part):
 
 class _CountsAlways(Family):
     def join(self, join: Join, now_ms: int) -> FamilyView:
-        self.ordinals.pop(join.number, None)
+        self.members.ordinals.pop(join.number, None)
         return super().join(join, now_ms)
 
 
@@ -247,10 +247,10 @@ class LeavingLeavesNoMark(Part):
     """Who leaves before it joins is not remembered."""
 
     def leave(self, leave: Leave) -> int:
-        known = {founder: set(family.ordinals) for founder, family in self.families.items()}
+        known = {founder: set(family.members.ordinals) for founder, family in self.families.items()}
         answer = super().leave(leave)
         for founder, family in self.families.items():
-            family.left &= known.get(founder, set())
+            family.members.left &= known.get(founder, set())
         return answer
 
 

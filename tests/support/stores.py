@@ -12,6 +12,7 @@ from nearstream.streams.store.limits import IndexLimits, IndexUnavailableError
 from nearstream.streams.store.messages import Measure, Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.store import Call, Local, Shape, Store, Transport
+from nearstream.workers.sqlite.file import IndexFile
 
 Make = Callable[..., Awaitable[Store]]
 T = TypeVar("T")
@@ -49,6 +50,18 @@ class Timed:
 
     def _timed(self, item: Any) -> Any:  # noqa: ANN401 - any message
         return item._replace(now_ms=self.now_ms) if hasattr(item, "now_ms") else item
+
+
+class Committing:
+    """Commits after each call, so that the next one finds in the file what the last one did."""
+
+    def __init__(self, index: IndexFile, transport: Transport) -> None:
+        self._index, self._transport = index, transport
+
+    async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
+        answers = await self._transport.all(calls)
+        self._index.commit()
+        return answers
 
 
 class Shaky:

@@ -2,25 +2,36 @@
 
 from collections.abc import Sequence
 from struct import Struct, unpack
+from typing import Protocol
 
 from nearstream.streams.store.limits import ANCHOR_HEADS, BAND_CAP, HEADS, LINEAGE_CAP
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE, Entry
 from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.streams.store.tables import Table
 
 BUCKET = Struct(">HH")  # index of a key in its entry, count of the numbers that follow
 _SINGLE_BYTES = KEY_BYTES + NUMBER_BYTES
 _CHUNK_SINGLES = 16  # keys of a chunk on average
 
 
+class Held(Protocol):
+    """What buckets hold, by key: numbers, packed as `peek` returns them."""
+
+    def get(self, key: bytes) -> bytes:
+        """Return the numbers of a bucket."""
+
+    def put(self, key: bytes, before: bytes, numbers: bytes) -> None:
+        """Store the numbers of a bucket in place of those before."""
+
+
 class Buckets:
-    """The oldest and the newest numbers of each key, as they came.
+    """The oldest and the newest numbers of each key, as they came."""
 
-    Most keys have one number for ever, so these are packed in chunks, where a key takes a fifth of what it takes in a
-    dictionary.
-    """
+    def __init__(self, anchor_cap: int, held: Held, keys: Table[int, bytes]) -> None:
+        """Take what they hold, and the keys of all entries of a number.
 
-    def __init__(self, anchor_cap: int) -> None:
-        """Create empty buckets. Those of anchors hold `anchor_cap` numbers."""
+        A bucket of an anchor holds `anchor_cap` numbers.
+        """
         self._shapes = {  # heads and cap by kind, in bytes
             kind: (heads * NUMBER_BYTES, cap * NUMBER_BYTES)
             for kind, heads, cap in (
@@ -30,14 +41,11 @@ class Buckets:
                 (ANCHOR, min(ANCHOR_HEADS, anchor_cap - 1), anchor_cap),
             )
         }
-        self._several: dict[bytes, bytes] = {}  # by key with at least two numbers, packed as `peek` returns them
-        self._chunks = [b""]  # each key with one number, and this number
-        self._singles = 0
-        self._keys: dict[int, bytes] = {}  # the keys of all entries of a number
+        self._held, self._keys = held, keys
 
     def numbers(self, key: bytes) -> list[int]:
         """Return the numbers of a bucket."""
-        held = self._held(key)
+        held = self._held.get(key)
         return [int.from_bytes(held[at : at + NUMBER_BYTES], "big") for at in range(0, len(held), NUMBER_BYTES)]
 
     def enter(self, entry: Entry) -> bytes:
@@ -46,25 +54,25 @@ class Buckets:
         A full bucket drops the first number after its heads.
         """
         own, hint, answer = _packed(entry.number), _packed(entry.hint), list[bytes]()
-        known = self._keys.get(entry.number, b"")
+        known = self._keys.get(entry.number) or b""
         if entry.keys not in known:
             self._keys[entry.number] = known + entry.keys
         for index, key in enumerate(split(entry.keys)):
-            held = self._held(key)
+            held = self._held.get(key)
             if held:
                 answer += (BUCKET.pack(index, len(held) // NUMBER_BYTES), held)
             if _place(held, own) >= 0 or _place(held, hint) >= 0:
                 continue
             heads, cap = self._shapes[key[:1]]
             kept = held if len(held) < cap else held[:heads] + held[heads + NUMBER_BYTES :]
-            self._hold(key, held, kept + own)
+            self._held.put(key, held, kept + own)
         return b"".join(answer)
 
     def peek(self, entry: Entry) -> bytes:
         """Return what the buckets of keys hold: for each that is not empty `BUCKET`, then its numbers."""
         found: list[bytes] = []
         for index, key in enumerate(split(entry.keys)):
-            held = self._held(key)
+            held = self._held.get(key)
             if held:
                 found += (BUCKET.pack(index, len(held) // NUMBER_BYTES), held)
         return b"".join(found)
@@ -73,16 +81,33 @@ class Buckets:
         """Take a number out of the buckets of its keys."""
         number = _packed(entry.number)
         for key in split(entry.keys):
-            held = self._held(key)
+            held = self._held.get(key)
             at = _place(held, number)
             if at >= 0:
-                self._hold(key, held, held[:at] + held[at + NUMBER_BYTES :])
+                self._held.put(key, held, held[:at] + held[at + NUMBER_BYTES :])
 
     def forget(self, number: int) -> None:
         """Take a number out of all buckets."""
-        self.withdraw(Entry(number, 0, self._keys.pop(number, b"")))
+        keys = self._keys.get(number)
+        if keys is not None:
+            self.withdraw(Entry(number, 0, keys))
+            del self._keys[number]
 
-    def _held(self, key: bytes) -> bytes:
+
+class HeldInMemory:
+    """What buckets hold, in memory.
+
+    Most keys have one number for ever, so these are packed in chunks, where a key takes a fifth of what it takes in a
+    dictionary.
+    """
+
+    def __init__(self) -> None:
+        self._several: dict[bytes, bytes] = {}  # by key with at least two numbers
+        self._chunks = [b""]  # each key with one number, and this number
+        self._singles = 0
+
+    def get(self, key: bytes) -> bytes:
+        """Return the numbers of a bucket."""
         held = self._several.get(key)
         if held is None:
             chunk = self._chunks[self._chunk_of(key)]
@@ -90,7 +115,8 @@ class Buckets:
             held = b"" if at < 0 else chunk[at + KEY_BYTES : at + _SINGLE_BYTES]
         return held
 
-    def _hold(self, key: bytes, before: bytes, numbers: bytes) -> None:
+    def put(self, key: bytes, before: bytes, numbers: bytes) -> None:
+        """Store the numbers of a bucket in place of those before."""
         if len(numbers) > NUMBER_BYTES:
             self._several[key] = numbers
         elif len(before) > NUMBER_BYTES:

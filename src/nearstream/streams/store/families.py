@@ -1,7 +1,8 @@
 """A family in memory: who belongs to it, who represents it, and how fast it grows."""
 
-from collections import Counter
 from dataclasses import dataclass
+
+import msgspec
 
 from nearstream.schemas.documents.document import ADDRESS_BYTES
 from nearstream.streams.store.limits import (
@@ -15,6 +16,7 @@ from nearstream.streams.store.limits import (
     WINDOWS_MS,
 )
 from nearstream.streams.store.messages import LINK_BYTES, FamilyView, Join
+from nearstream.streams.store.tables import Members
 
 
 def hour_start(now_ms: int) -> int:
@@ -54,133 +56,137 @@ class Growth:
         return hour, day, week
 
 
+class Facts(msgspec.Struct, array_like=True):
+    """What is known of a family beside its members."""
+
+    representative: int  # the state that represents it, 0 if none lives
+    last_ms: int  # when the last state joined, by the time of the store
+    family_id: bytes = b""  # 16 bytes, empty before the first join
+    first_seen_ms: int = 0  # when the founder was observed, 0 before the first join
+    is_bare: bool = False  # the representative took the place of another and may be in few buckets
+    ordinals: int = 1  # how many were given
+    links: dict[bytes, int] = {}  # who had each link first
+    joins: dict[int, int] = {}  # by slot of time
+    senders: dict[bytes, int] = {}  # by address, when the last one joined
+    recipients: dict[bytes, int] = {}
+    marks: dict[bytes, tuple[int, bytes]] = {}  # labelled documents
+    sites: dict[bytes, int] = {}  # the ordinal of the first member of each
+
+
 class Family:
     """A family that a second member, or a link to another family, has made known.
 
     Attributes:
-        family_id: 16 bytes, none until somebody joins.
-        first_seen_ms: When the founder was observed, 0 until somebody joins.
-        representative: The state that represents it, 0 if none lives.
-        is_bare: The representative took the place of another and may be in few buckets.
-        last_ms: When the last state joined, by the time of the store.
+        facts: What is known beside its members.
+        members: Its members.
     """
 
-    def __init__(self, founder: int, now_ms: int, *, lives: bool) -> None:
-        """Create the family of a founder, which may be dead."""
-        self.family_id, self.first_seen_ms = b"", 0
-        self.representative, self.is_bare = (founder if lives else 0), False
+    def __init__(self, founder: int, facts: Facts, members: Members) -> None:
         self._founder = founder
-        self.ordinals = {founder: 1}
-        self._count = 1
-        self.left: set[int] = set() if lives else {founder}
-        self._links: dict[bytes, int] = {}  # who had each link first
-        self._joins: Counter[int] = Counter()  # by slot of time
-        self.last_ms = now_ms
-        self._addresses: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
-        self._marks: dict[bytes, tuple[int, bytes]] = {}
-        self._sites: dict[bytes, int] = {}  # the ordinal of the first member of each
-
-    @property
-    def living(self) -> set[int]:
-        """The members that live."""
-        return self.ordinals.keys() - self.left
+        self.facts, self.members = facts, members
 
     def view(self, asker: int) -> FamilyView:
         """Return what others need to know of it, with the ordinal of one of them."""
-        ordinal = self.ordinals.get(asker, 0)
+        ordinal = self.members.ordinal(asker)
         sites = self._count_sites(ordinal)
-        return FamilyView(self.representative, self.is_bare, ordinal, self.family_id, self.first_seen_ms, sites)
+        facts = self.facts
+        return FamilyView(facts.representative, facts.is_bare, ordinal, facts.family_id, facts.first_seen_ms, sites)
 
     def join(self, join: Join, now_ms: int) -> FamilyView:
         """Count a member once."""
-        number = join.number
-        if not self.family_id:
-            self.family_id, self.first_seen_ms = join.family_id, join.first_seen_ms
+        number, known = join.number, self.facts.links
+        if not self.facts.family_id:
+            self.facts.family_id, self.facts.first_seen_ms = join.family_id, join.first_seen_ms
             self._add_site(join.first_site, 1)
-        if number not in self.ordinals:
-            ordinal = self.ordinals.get(join.instead, 0)  # another state of a document keeps its place
+        if not self.members.ordinal(number):
+            ordinal = self.members.ordinal(join.instead)  # another state of a document keeps its place
             if not ordinal:
-                self._count += 1
-                ordinal = self._count
+                self.facts.ordinals += 1
+                ordinal = self.facts.ordinals
                 self._grow(join, now_ms)
                 self._add_site(join.site, ordinal)
-            self.last_ms = max(now_ms, self.last_ms)
-            self.ordinals[number] = ordinal
+            self.facts.last_ms = max(now_ms, self.facts.last_ms)
+            self.members.join(number, ordinal)
         links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
         for link in links:
-            if link not in self._links and len(self._links) < LINKS_CAP:
-                self._links[link] = number
+            if link not in known and len(known) < LINKS_CAP:
+                known[link] = number
         if join.is_dead:
             self.leave(number)
-        elif number not in self.left:
+        elif not self.members.has_left(number):
             self._represent(number, is_full=join.is_full)
-        return self.view(number)._replace(new_links=tuple(self._links.get(link, number) == number for link in links))
+        return self.view(number)._replace(new_links=tuple(known.get(link, number) == number for link in links))
 
     def leave(self, number: int) -> int:
         """Note that a member has died, also before it joins, and return who represents the family."""
-        self.left.add(number)
-        if self.representative == number:
+        self.members.leave(number)
+        if self.facts.representative == number:
             # The newest, because older ones may have expired, which nobody has told the family.
-            self.representative = max(self.living, key=lambda each: (self.ordinals[each], each), default=0)
-            self.is_bare = True
-        return self.representative
+            self.facts.representative = self.members.newest()
+            self.facts.is_bare = True
+        return self.facts.representative
 
     def forget(self, number: int) -> None:
         """Forget a member that nothing is left of."""
-        if number != self.representative:
-            self.ordinals.pop(number, None)
-            self.left.discard(number)
+        if number != self.facts.representative:
+            self.members.forget(number)
 
     def return_of(self, founder: int) -> None:
         """Take back that the founder has died."""
-        self.left.discard(founder)
+        self.members.come_back(founder)
 
     def mark(self, document: bytes, number: int, label: bytes) -> None:
         """Remember a labelled document, or forget it if its label is empty."""
-        self._marks.pop(document, None)
+        marks = self.facts.marks
+        marks.pop(document, None)
         if label:
-            self._marks[document] = number, label
-        while len(self._marks) > LABELS_CAP:
-            del self._marks[next(iter(self._marks))]
+            marks[document] = number, label
+        while len(marks) > LABELS_CAP:
+            del marks[next(iter(marks))]
 
     def growth(self, now_ms: int) -> Growth:
         """Return its size and how it grows."""
-        senders, recipients = (sum(at >= hour_start(now_ms) for at in seen.values()) for seen in self._addresses)
+        facts, since_ms = self.facts, hour_start(now_ms)
+        senders, recipients = (
+            sum(at >= since_ms for at in seen.values()) for seen in (facts.senders, facts.recipients)
+        )
         return Growth(
-            self.family_id,
+            facts.family_id,
             self._founder,
-            self.representative,
-            len(self.living),
-            self.first_seen_ms,
-            self.last_ms,
+            facts.representative,
+            self.members.count(),
+            facts.first_seen_ms,
+            facts.last_ms,
             now_ms,
-            tuple(self._joins.items()),
+            tuple(facts.joins.items()),
             senders,
             recipients,
-            tuple((document, number, label) for document, (number, label) in self._marks.items()),
-            len(self._sites),
+            tuple((document, number, label) for document, (number, label) in facts.marks.items()),
+            len(facts.sites),
         )
 
     def _add_site(self, site: bytes, ordinal: int) -> None:
-        if site and len(self._sites) < SITES_CAP:
-            self._sites.setdefault(site, ordinal)
+        if site and len(self.facts.sites) < SITES_CAP:
+            self.facts.sites.setdefault(site, ordinal)
 
     def _count_sites(self, ordinal: int) -> int:
         """Return how many sites had a member when that of an ordinal joined."""
-        return sum(first <= ordinal for first in self._sites.values())
+        return sum(first <= ordinal for first in self.facts.sites.values())
 
     def _represent(self, number: int, *, is_full: bool) -> None:
-        if not self.representative:
-            self.representative, self.is_bare = number, not is_full
-        elif self.is_bare and is_full:
-            self.representative, self.is_bare = number, False
+        facts = self.facts
+        if not facts.representative:
+            facts.representative, facts.is_bare = number, not is_full
+        elif facts.is_bare and is_full:
+            facts.representative, facts.is_bare = number, False
 
     def _grow(self, join: Join, now_ms: int) -> None:
         """Count a join in its slot of time, and drop the slots that no window reaches."""
-        self._joins[now_ms // SLOT_MS] += 1
-        for slot in [slot for slot in self._joins if slot <= (now_ms - WEEK_MS) // SLOT_MS]:
-            del self._joins[slot]
-        for seen, packed in zip(self._addresses, (join.sender, join.recipients), strict=True):
+        joins, slot = self.facts.joins, now_ms // SLOT_MS
+        joins[slot] = joins.get(slot, 0) + 1
+        for old in [each for each in joins if each <= (now_ms - WEEK_MS) // SLOT_MS]:
+            del joins[old]
+        for seen, packed in ((self.facts.senders, join.sender), (self.facts.recipients, join.recipients)):
             for at in range(0, len(packed), ADDRESS_BYTES):
                 address = packed[at : at + ADDRESS_BYTES]
                 seen.pop(address, None)

@@ -1,8 +1,10 @@
 """What the home of documents knows of their states, in memory: which of them is current, and what was decided."""
 
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from nearstream.streams.store.limits import REMOVAL_MS, WALK
 from nearstream.streams.store.registration import (
@@ -16,12 +18,13 @@ from nearstream.streams.store.registration import (
     Sent,
     Status,
 )
+from nearstream.streams.store.tables import Ages, AgesInMemory, Table
 
 NO_ORDER = Order(0, -1, 0, b"")
+_RECORDED, _LEADING, _REMOVED = "recorded", "leading", "removed"  # kinds of ages
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct, array_like=True):
     """What a slot knows of a state."""
 
     order: Order | None  # Its place among the states of its document. None: only notes have arrived.
@@ -35,7 +38,7 @@ class State:
     is_superseded: bool = False  # another state of its document is current
     is_followed: bool = False  # others have joined the family that it founded
     decision: bytes | None = None  # what was decided about it
-    notes: list[int] = field(default_factory=list)  # who goes on without it
+    notes: list[int] = []  # who goes on without it
     repeats: int = 0  # the state that its record repeated, so that this is none
     left: tuple[tuple[int, int], ...] | None = None  # of a removal: whom it removed, with their founders
     was_known: bool = False  # of a removal: the slot had the document
@@ -51,35 +54,46 @@ class State:
         return int.from_bytes(self.decision[:NUMBER_BYTES], "big") if self.decision else 0
 
 
+@dataclass(frozen=True)
+class Documents:
+    """The tables of the home of documents. By default they are in memory."""
+
+    states: Table[int, State] = field(default_factory=dict)  # by number
+    current: Table[bytes, int] = field(default_factory=dict)  # the number of the current state by document
+    # What removed a document, and the time of its registration.
+    removals: Table[bytes, tuple[Sent, int]] = field(default_factory=dict)
+    # The number of the record of a label, and the label behind its time.
+    labels: Table[bytes, tuple[int, bytes]] = field(default_factory=dict)
+    ages: Ages = field(default_factory=AgesInMemory)
+
+
 class History:
     """The states of all documents whose home a slot is.
 
     Attributes:
         states: All states by number.
         current: The number of the current state by document.
+        removals: What removed a document, with the time of its registration.
         now_ms: The time, in milliseconds since 1970.
     """
 
     def __init__(
         self,
+        tables: Documents,
         retention_ms: int,
         clock: Callable[[], int] | None,
         forgets: Callable[[int, int], None],
     ) -> None:
-        """Know no state.
+        """Know what the tables hold.
 
         With a retention of 0 documents are found for ever. Without a clock the time is the largest `observed_ms`
         registered so far. `forgets` is called with each number that nothing is left of, and the founder of its family.
         """
-        self.states: dict[int, State] = {}
-        self.current: dict[bytes, int] = {}
+        self.states, self.current, self.removals = tables.states, tables.current, tables.removals
         self.now_ms = 0
         self._retention_ms, self._clock = retention_ms, clock
         self._forgets = forgets
-        self._recorded: deque[int] = deque()  # numbers with a record, in the order of registration
-        self._leading: deque[int] = deque()  # numbers that lead to families, in the order of registration
-        self._removals: OrderedDict[bytes, tuple[Sent, int]] = OrderedDict()  # with the times of their registration
-        self._labels: dict[bytes, tuple[int, bytes]] = {}  # number of the record, label behind its time
+        self._labels, self._ages = tables.labels, tables.ages
 
     def register(self, one: Put | Removal | Labelling) -> Registered:
         """Store a state, a removal or a label, and say which state of the document is current."""
@@ -92,7 +106,7 @@ class History:
         state = self.states.get(put.number)
         if state is not None and state.order is not None:
             return self._known(put.number, state, put.document)
-        current = self.current.get(put.document, 0)
+        current = self._current(put.document)
         removal = self._removal(put.document, put.sent)
         if removal is not None:
             return Registered(Status.OVERTAKEN, was_known=current > 0, removed_by=removal)
@@ -116,10 +130,16 @@ class History:
         """Return what others have said about a state before it is registered."""
         return self.states.get(number) or State(None)
 
+    def state(self, number: int) -> State:
+        """Return a state. One that only others have named yet is made."""
+        state = self.states.get(number)
+        if state is None:
+            state = self.states[number] = State(None)
+        return state
+
     def _add(self, number: int, state: State) -> None:
         self.states[number] = state
-        self._recorded.append(number)
-        self._leading.append(number)
+        self._ages.add(_RECORDED, state.born_ms, number)
 
     def _place(self, put: Put, current: int) -> tuple[int, int]:
         """Return the last state that was observed after this one, or 0, and the one that was current then, or 0."""
@@ -142,14 +162,14 @@ class History:
             self.states[behind].before = put.number
             return
         self.current[put.document] = put.number
-        if current in self.states:
-            self.states[current].is_superseded = True
+        if former := self.states.get(current):
+            former.is_superseded = True
 
     def _known(self, number: int, state: State, document: bytes) -> Registered:
         if state.repeats:
             return self._unchanged(state.repeats)
         if state.record is None:
-            removal, _ = self._removals.get(document, (Sent(), 0))
+            removal, _ = self.removals.get(document) or (Sent(), 0)
             left = ((number, state.founder),) if state.founder and not state.is_late else ()
             has_later = document in self.current
             return Registered(Status.OVERTAKEN, number, left=left, was_known=has_later, removed_by=removal)
@@ -161,7 +181,7 @@ class History:
             state.is_late,
             state.is_dead,
             state.is_followed,
-            label=self._labels.get(document, (0, b""))[1],
+            label=(self._labels.get(document) or (0, b""))[1],
         )
 
     def _unchanged(self, number: int) -> Registered:
@@ -175,14 +195,14 @@ class History:
         if self._removal(removal.document, removal.sent) is not None:
             return Registered(Status.REMOVED, removal.number, is_repeated=True)
         if removal.partition >= 0:
-            self._removals.pop(removal.document, None)
-            self._removals[removal.document] = removal.sent, self.now_ms
-        current, left = self.current.get(removal.document, 0), []
-        if current < removal.number:
-            self.current.pop(removal.document, None)
+            if removal.document not in self.removals:
+                self._ages.add(_REMOVED, self.now_ms, removal.document)
+            self.removals[removal.document] = removal.sent, self.now_ms
+        current, left = self._current(removal.document), []
+        if 0 < current < removal.number:
+            del self.current[removal.document]
         at, was_known = current, False
-        while at in self.states:
-            state = self.states[at]
+        while state := self.states.get(at):
             if at < removal.number and state.record is not None:
                 was_known = True
                 state.record = None
@@ -194,15 +214,16 @@ class History:
 
     def _removal(self, document: bytes, sent: Sent) -> Sent | None:
         """Return a removal of this document that does not come before a record."""
-        removal, removed_ms = self._removals.get(document, (Sent(), 0))
+        removal, removed_ms = self.removals.get(document) or (Sent(), 0)
         return removal if sent.is_before(removal) and self.now_ms - removed_ms <= REMOVAL_MS else None
 
     def _label(self, labelling: Labelling) -> Registered:
-        by, known = self._labels.get(labelling.document, (-1, b""))
+        by, known = self._labels.get(labelling.document) or (-1, b"")
         if by <= labelling.number:
             self._labels[labelling.document] = labelling.number, self._timed(labelling, known)
-        number = self.current.get(labelling.document, 0)
-        decision = self.states[number].decision if number in self.states else None
+        number = self._current(labelling.document)
+        state = self.states.get(number)
+        decision = state.decision if state else None
         return Registered(Status.LABELLED, number, decision, label=self._labels[labelling.document][1])
 
     def _timed(self, labelling: Labelling, known: bytes) -> bytes:
@@ -225,17 +246,36 @@ class History:
         if is_given:
             self.expire()
 
-    def expire(self) -> None:
-        """Forget removals, records, and after half as long again what leads to families."""
-        while self._removals and next(iter(self._removals.values()))[1] + REMOVAL_MS < self.now_ms:
-            self._removals.popitem(last=False)
-        if not self._retention_ms:
-            return
-        while self._recorded and self._born(self._recorded[0]) + self._retention_ms < self.now_ms:
-            self.drop_record(self._recorded.popleft())
-        while self._leading and self._born(self._leading[0]) + self._retention_ms * 3 // 2 < self.now_ms:
-            number = self._leading.popleft()
-            self._forgets(number, self.states.pop(number).founder)
+    def expire(self) -> bool:
+        """Forget some of what is too old, and return whether anything was."""
+        done = 0
+        for document in self.aged(_REMOVED, REMOVAL_MS, self._removed_ms):
+            del self.removals[document]
+            done += 1
+        for number in self.aged(_RECORDED, self._retention_ms, self._born):
+            self.drop_record(number)
+            self._ages.add(_LEADING, self._born(number), number)
+            done += 1
+        for number in self.aged(_LEADING, self._retention_ms * 3 // 2, self._born):
+            founder = self.states[number].founder
+            del self.states[number]
+            self._forgets(number, founder)
+            done += 1
+        return done > 0
+
+    def aged(self, kind: str, lasts_ms: int, since: Callable[[Any], int]) -> Iterator[Any]:
+        """Yield some keys of a kind that are too old. They last so long, 0 for ever."""
+        for key in self._ages.take(kind, self.now_ms - lasts_ms) if lasts_ms else ():
+            if since(key) + lasts_ms < self.now_ms:
+                yield key
+            else:  # stored again meanwhile
+                self._ages.add(kind, since(key), key)
+
+    def _removed_ms(self, document: bytes) -> int:
+        return self.removals[document][1]
+
+    def _current(self, document: bytes) -> int:
+        return self.current.get(document) or 0
 
     def time_ms(self) -> int:
         """Return the time by the clock, or without one that of the newest observation."""

@@ -4,13 +4,13 @@ A call is atomic and repeats without harm. It answers its items in order, each b
 looks at a text, or at another slot.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from nearstream.streams.store.buckets import Buckets
-from nearstream.streams.store.families import Family, Growth
-from nearstream.streams.store.history import NO_ORDER, History, State
+from nearstream.streams.store.buckets import Buckets, Held, HeldInMemory
+from nearstream.streams.store.families import Facts, Family, Growth
+from nearstream.streams.store.history import NO_ORDER, Documents, History
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import (
     Cover,
@@ -30,6 +30,27 @@ from nearstream.streams.store.messages import (
 )
 from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
+from nearstream.streams.store.tables import Members, MembersInMemory, Table
+
+_FAMILY, _KEPT = "family", "kept"  # kinds of ages
+
+
+def _members_in_memory(_founder: int) -> Members:
+    return MembersInMemory()
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a slot. By default they are in memory."""
+
+    documents: Documents = field(default_factory=Documents)
+    covers: Table[int, int] = field(default_factory=dict)  # the offset up to which all is done, by partition
+    held: Held = field(default_factory=HeldInMemory)  # what buckets hold
+    keys: Table[int, bytes] = field(default_factory=dict)  # the keys of all entries of a number
+    families: Table[int, Family] = field(default_factory=dict)  # by founder
+    members: Callable[[int], Members] = _members_in_memory  # of a family, given its founder
+    # The record of a founder, and when it was last needed.
+    kept: Table[int, tuple[bytes, int]] = field(default_factory=dict)
 
 
 class Part:
@@ -39,23 +60,42 @@ class Part:
         covers: By partition of `signatures`, the offset up to which everything is done.
         history: The states of the documents whose home it is.
         buckets: The buckets of its keys.
-        families: The families that these states have founded, by founder, in the order of the last join.
+        families: The families that these states have founded, by founder.
     """
 
-    def __init__(self, limits: IndexLimits, clock: Callable[[], int] | None = None) -> None:
-        self.covers: dict[int, int] = {}
-        self.buckets = Buckets(limits.bucket_cap)
-        self.families: OrderedDict[int, Family] = OrderedDict()
+    def __init__(
+        self, limits: IndexLimits, clock: Callable[[], int] | None = None, tables: Tables | None = None
+    ) -> None:
+        tables = tables or Tables()
+        self.covers, self.families = tables.covers, tables.families
+        self.buckets = Buckets(limits.bucket_cap, tables.held, tables.keys)
         self._retention_ms = 1000 * limits.retention_seconds
-        self._kept: OrderedDict[int, tuple[bytes, int]] = OrderedDict()  # records of founders, by the last time
-        self.history = History(self._retention_ms, clock, self._forget)
+        self._kept, self._members, self._ages = tables.kept, tables.members, tables.documents.ages
+        self.history = History(tables.documents, self._retention_ms, clock, self._forget)
 
     def call(self, name: str, items: Sequence[Any]) -> list[Any]:
         """Return the answers of the method of this name to items, in order."""
         if name == "register":
-            self.history.expire()
+            self.expire()
         method = getattr(self, name)
         return [method(item) for item in items]
+
+    def expire(self) -> bool:
+        """Forget some of what is too old, and return whether anything was."""
+        ended = list(self.history.aged(_FAMILY, self._retention_ms * 3 // 2, self._joined_ms))
+        for founder in ended:
+            self.families[founder].members.clear()
+            del self.families[founder]
+        unused = list(self.history.aged(_KEPT, self._retention_ms, self._kept_ms))
+        for founder in unused:
+            del self._kept[founder]
+        return self.history.expire() or bool(ended or unused)
+
+    def _joined_ms(self, founder: int) -> int:
+        return self.families[founder].facts.last_ms
+
+    def _kept_ms(self, founder: int) -> int:
+        return self._kept[founder][1]
 
     # The home of documents.
 
@@ -91,7 +131,7 @@ class Part:
 
     def note(self, note: Note) -> Noted:
         """Tell an undecided state that another one goes on without it."""
-        state = self.history.states.setdefault(note.number, State(None))
+        state = self.history.state(note.number)
         is_gone = state.order is not None and state.record is None
         if state.decision is None and not is_gone:
             state.notes.append(note.by)
@@ -130,15 +170,14 @@ class Part:
             return False
         if state is not None and state.record is not None:
             state.record = PATCH
+        if founder not in self._kept:
+            self._ages.add(_KEPT, self.history.now_ms, founder)
         self._kept[founder] = record, self.history.now_ms
-        self._kept.move_to_end(founder)
-        while self._has_expired(next(iter(self._kept.values()))[1]):
-            self._kept.popitem(last=False)
         return True
 
     def kept(self, founder: int) -> bytes | None:
         """Return the record of a founder, if it is kept."""
-        record, since_ms = self._kept.get(founder, (None, 0))
+        record, since_ms = self._kept.get(founder) or (None, 0)
         return None if self._has_expired(since_ms) else record
 
     def _has_expired(self, since_ms: int) -> bool:
@@ -148,20 +187,23 @@ class Part:
         """Count a member once, and say who represents its family."""
         self.history.advance(join.now_ms)
         answer = self._family(join.founder).join(join, self.history.now_ms)
-        if self.families[join.founder].last_ms == self.history.now_ms:
-            self.families.move_to_end(join.founder)
-        while self._is_over(next(iter(self.families.values()))):
-            self.families.popitem(last=False)
         return answer._replace(is_kept=self._keep(join.founder)) if join.keeps else answer
 
     def _family(self, number: int) -> Family:
         family = self._known_family(number)
         if family is None:
-            founder = self.history.states.setdefault(number, State(None))
+            founder, now_ms = self.history.state(number), self.history.now_ms
             founder.is_followed = True
             lives = not founder.is_dead and founder.founder == number
-            family = self.families[number] = Family(number, self.history.now_ms, lives=lives)
-            self.families.move_to_end(number)
+            if number not in self.families:
+                self._ages.add(_FAMILY, now_ms, number)
+            members = self._members(number)
+            members.clear()
+            members.join(number, 1)
+            if not lives:
+                members.leave(number)
+            family = Family(number, Facts(number if lives else 0, now_ms), members)
+            self.families[number] = family
         return family
 
     def _known_family(self, number: int) -> Family | None:
@@ -170,12 +212,12 @@ class Part:
 
     def _forget(self, number: int, founder: int) -> None:
         self.buckets.forget(number)
-        if founder in self.families:
-            self.families[founder].forget(number)
+        if family := self.families.get(founder):
+            family.forget(number)
 
     def _is_over(self, family: Family) -> bool:
         """Return whether nobody has joined a family for one and a half retentions."""
-        return 0 < self._retention_ms * 3 // 2 < self.history.now_ms - family.last_ms
+        return 0 < self._retention_ms * 3 // 2 < self.history.now_ms - family.facts.last_ms
 
     def leave(self, leave: Leave) -> int:
         """Note that a member has died, and return who represents its family now."""
@@ -197,4 +239,5 @@ class Part:
     def cover(self, cover: Cover) -> None:
         """Note that everything up to an offset is done."""
         self.history.advance(cover.now_ms)
-        self.covers[cover.partition] = max(self.covers.get(cover.partition, -1), cover.offset)
+        known = self.covers.get(cover.partition)
+        self.covers[cover.partition] = cover.offset if known is None else max(known, cover.offset)

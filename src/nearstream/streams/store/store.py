@@ -1,6 +1,6 @@
 """The store of an index: calls for many slots at once."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
@@ -93,13 +93,21 @@ class Store:
         confirms: What is decided waits for a replica.
     """
 
-    def __init__(self, transport: Transport, shape: Shape, limits: IndexLimits, *, confirms: bool = False) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        shape: Shape,
+        limits: IndexLimits,
+        *,
+        confirms: bool = False,
+        offsets: Iterator[int] | None = None,  # of documents that come from no topic, None: from 0 on
+    ) -> None:
         self.shape = shape
         self.confirms = confirms
         self.limits = limits
         self._transport = transport
         self._kept: dict[int, bytes] = {}  # records of founders, the first one read in front
-        self._offsets = count()  # of documents that come from no topic
+        self._offsets = offsets or count()
 
     def number(self, position: Position | None) -> int:
         """Return the number of the state of a record, or of one that comes from no topic.

@@ -72,6 +72,12 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     add_quiet(parser)
 
 
+def add_index(parser: argparse._ActionsContainer, meaning: str) -> None:
+    """Add `--index`."""
+    meaning = f"the index lies in this file, which is made if it is not there: {meaning}"
+    parser.add_argument("--index", metavar="FILE", help=meaning)
+
+
 def add_json(parser: argparse._ActionsContainer, form: str) -> None:
     """Add `--json`, whose output has this form."""
     parser.add_argument("--json", action="store_true", help=f"print {form}")

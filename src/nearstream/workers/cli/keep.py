@@ -60,7 +60,7 @@ def wrong_use(options: argparse.Namespace) -> str:
     rest = [name for name in ("max_new", "columns", "report", "overwrite") if getattr(options, name)]
     if rest and not options.keep:
         return f"expected --keep OUT with --{rest[0].replace('_', '-')}"
-    others = [name for name in ("reference", "all", "events", "json") if getattr(options, name)]
+    others = [name for name in ("reference", "index", "all", "events", "json") if getattr(options, name)]
     return f"expected --keep without --{others[0]}" if options.keep and others else ""
 
 

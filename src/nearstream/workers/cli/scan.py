@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -13,7 +14,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.workers.cli.arguments import add_json, add_paths, declare
+from nearstream.workers.cli.arguments import add_index, add_json, add_paths, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
 from nearstream.workers.cli.keep import add_keep, keep, wrong_use
 from nearstream.workers.cli.stats import summary_lines
@@ -23,6 +24,7 @@ from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, es
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
+    from nearstream.workers.sqlite.file import IndexFile
     from nearstream.streams.signing.scheme import Scheme
     from nearstream.workers.files.tables import Columns
     from nearstream.workers.pipeline.in_process import Embedded, Outcome
@@ -70,6 +72,7 @@ def add_scan(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="documents with which all are compared too, and that are compared with none (more than once: several)",
     )
+    add_index(parser, "documents of earlier runs count too, and those of this one are kept")
     add_choice(parser)
     add_keep(parser)
 
@@ -92,16 +95,18 @@ def scan_or_keep(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
-    return asyncio.run(_scan(Deployment.of(settings), options))
+    deployment = Deployment.of(settings)
+    with nullcontext() if options.index is None else deployment.index_file(options.index) as index:
+        return asyncio.run(_scan(deployment, options, index))
 
 
-async def _scan(deployment: Deployment, options: argparse.Namespace) -> Exit:
+async def _scan(deployment: Deployment, options: argparse.Namespace, index: "IndexFile | None") -> Exit:
     from nearstream.workers.files.source import are_files, bytes_of, read
     from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
-    job, columns = embedded(deployment), Columns(options.text_column, options.id_column)
+    job, columns = embedded(deployment, index), Columns(options.text_column, options.id_column)
     found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     if options.reference and not await _read_references(deployment, job, options.reference, columns):
         return Exit.UNREADABLE

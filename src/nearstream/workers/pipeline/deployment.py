@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nearstream.streams.store.store import Store
     from nearstream.workers.crawl.page import PageReader
     from nearstream.workers.mail.message import MailRules
+    from nearstream.workers.sqlite.file import IndexFile
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,12 @@ class Deployment:
             cluster="+cluster://" in settings.redis,
             look_up_seconds=settings.api_seconds,
         )
+
+    def index_file(self, path: str) -> "IndexFile":
+        """Open the index in a file, or make one."""
+        from nearstream.workers.sqlite.file import open_store
+
+        return open_store(path, self.scheme.name, self.index_limits)
 
     def topic(self, topic: Topic) -> str:
         """Return the name of a topic with the deployment's prefix."""

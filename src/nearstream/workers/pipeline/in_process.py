@@ -22,6 +22,7 @@ from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import parse_document
+from nearstream.workers.sqlite.file import IndexFile
 
 BATCH, BATCH_BYTES = 64, 1 << 24  # most documents that are matched at a time, and after how many bytes no more are
 
@@ -59,11 +60,12 @@ class Embedded:
     limits: DocumentLimits
     store: Store
     pages: PageReader = field(default_factory=PageReader)
+    index: IndexFile | None = None  # where the store lies. None: in memory
     _founders: set[int] = field(default_factory=set)
 
     async def families(self) -> list[FamilyFacts]:
         """Return the families with a second member."""
-        return await families_of(self.store, sorted(self._founders))
+        return await families_of(self.store, sorted(self.index.founders() if self.index else self._founders))
 
     def forget_families(self) -> None:
         """Let `families` name only families that begin later."""
@@ -80,6 +82,8 @@ class Embedded:
             read = [self.read_item(item, read_as) for item in some]
             arrivals = [arrival for _, arrival in read if arrival is not None]
             matched = iter(await self.matcher.match_all(arrivals, are_apart=True))
+            if self.index is not None:
+                self.index.commit()
             for outcome, arrival in read:
                 yield outcome if arrival is None else self._told(outcome, next(matched))
 
@@ -135,9 +139,8 @@ def batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | 
         yield batch
 
 
-def embedded(deployment: Deployment) -> Embedded:
-    """Create the signer and matcher of a deployment, with a new index."""
-    store = local_store(deployment.index_limits, clock=lambda: time.time_ns() // 1_000_000)
-    return Embedded(
-        deployment.signer(), deployment.matcher(store), deployment.document_limits, store, deployment.page_reader()
-    )
+def embedded(deployment: Deployment, index: IndexFile | None = None) -> Embedded:
+    """Create the signer and matcher of a deployment, by default with a new index in memory."""
+    store = index.store if index else local_store(deployment.index_limits, lambda: time.time_ns() // 1_000_000)
+    signer, matcher = deployment.signer(), deployment.matcher(store)
+    return Embedded(signer, matcher, deployment.document_limits, store, deployment.page_reader(), index)

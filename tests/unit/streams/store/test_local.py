@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 
 from nearstream.streams.matching.matcher import Matcher
-from nearstream.streams.store.buckets import Buckets
+from nearstream.streams.store.buckets import Buckets, HeldInMemory
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import BAND, Entry
 from nearstream.streams.store.store import Position, local_store
@@ -51,7 +51,7 @@ async def test_what_has_expired_takes_no_memory() -> None:
 
 
 def test_a_key_is_found_however_many_there_are_and_however_many_numbers_it_has() -> None:
-    buckets = Buckets(12)
+    buckets = Buckets(12, HeldInMemory(), {})
     keys = [BAND + blake2b(bytes([each]), digest_size=8).digest() for each in range(200)]
     for number in range(1, 4):
         buckets.enter(Entry(number, 0, b"".join(keys[::number])))

@@ -1,0 +1,143 @@
+"""The parts of a slot: tables, members of families, and ages."""
+
+from collections import defaultdict
+from heapq import heappop, heappush
+from typing import Any, Protocol, TypeVar
+
+Key = TypeVar("Key", contravariant=True)
+Value = TypeVar("Value")
+EXPIRED_AT_ONCE = 256  # of each kind, so that no call takes long
+
+
+class Table(Protocol[Key, Value]):
+    """Values by key. A value may be changed where it is, once it was read here."""
+
+    def get(self, key: Key, /) -> Value | None:
+        """Return a value, or None without one."""
+
+    def __getitem__(self, key: Key, /) -> Value:
+        """Return a value that is there."""
+
+    def __setitem__(self, key: Key, value: Value, /) -> None:
+        """Store a value in place of the one before."""
+
+    def __delitem__(self, key: Key, /) -> None:
+        """Forget a value that is there."""
+
+    def __contains__(self, key: Key, /) -> bool:
+        """Return whether a key has a value."""
+
+
+class Members(Protocol):
+    """The members of a family. They may leave before they join."""
+
+    def ordinal(self, number: int) -> int:
+        """Return the ordinal of a member, 0 if it has not joined."""
+
+    def join(self, number: int, ordinal: int) -> None:
+        """Give a member an ordinal."""
+
+    def leave(self, number: int) -> None:
+        """Note that a member has left."""
+
+    def has_left(self, number: int) -> bool:
+        """Return whether a member has left."""
+
+    def come_back(self, number: int) -> None:
+        """Take back that a member has left."""
+
+    def forget(self, number: int) -> None:
+        """Forget a member."""
+
+    def newest(self) -> int:
+        """Return the living member with the largest ordinal, 0 if none lives."""
+
+    def count(self) -> int:
+        """Return how many live."""
+
+    def clear(self) -> None:
+        """Forget all."""
+
+
+class MembersInMemory:
+    """The members of a family in memory.
+
+    Attributes:
+        ordinals: By number of the member.
+        left: The numbers of those that have left.
+    """
+
+    def __init__(self) -> None:
+        self.ordinals: dict[int, int] = {}
+        self.left: set[int] = set()
+
+    @property
+    def living(self) -> set[int]:
+        """The members that live."""
+        return self.ordinals.keys() - self.left
+
+    def ordinal(self, number: int) -> int:
+        """Return the ordinal of a member, 0 if it has not joined."""
+        return self.ordinals.get(number, 0)
+
+    def join(self, number: int, ordinal: int) -> None:
+        """Give a member an ordinal."""
+        self.ordinals[number] = ordinal
+
+    def leave(self, number: int) -> None:
+        """Note that a member has left."""
+        self.left.add(number)
+
+    def has_left(self, number: int) -> bool:
+        """Return whether a member has left."""
+        return number in self.left
+
+    def come_back(self, number: int) -> None:
+        """Take back that a member has left."""
+        self.left.discard(number)
+
+    def forget(self, number: int) -> None:
+        """Forget a member."""
+        self.ordinals.pop(number, None)
+        self.left.discard(number)
+
+    def newest(self) -> int:
+        """Return the living member with the largest ordinal, 0 if none lives."""
+        return max(self.living, key=lambda each: (self.ordinals[each], each), default=0)
+
+    def count(self) -> int:
+        """Return how many live."""
+        return len(self.living)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.ordinals.clear()
+        self.left.clear()
+
+
+class Ages(Protocol):
+    """The times since when keys are there, by kind."""
+
+    def add(self, kind: str, since_ms: int, key: Any) -> None:  # noqa: ANN401 - a number, or a hash
+        """Note since when a key is there."""
+
+    def take(self, kind: str, before_ms: int) -> list[Any]:
+        """Take out the oldest keys of a kind, as far as they are older than a time."""
+
+
+class AgesInMemory:
+    """Ages in a heap for each kind."""
+
+    def __init__(self) -> None:
+        self._heaps: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
+
+    def add(self, kind: str, since_ms: int, key: Any) -> None:  # noqa: ANN401 - a number, or a hash
+        """Note since when a key is there."""
+        heappush(self._heaps[kind], (since_ms, key))
+
+    def take(self, kind: str, before_ms: int) -> list[Any]:
+        """Take out the oldest keys of a kind, as far as they are older than a time."""
+        heap, taken = self._heaps[kind], list[Any]()
+        while heap and heap[0][0] < before_ms and len(taken) < EXPIRED_AT_ONCE:
+            taken.append(heappop(heap)[1])
+        return taken

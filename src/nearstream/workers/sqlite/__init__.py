@@ -1,0 +1,1 @@
+"""The index of one machine in a file of SQLite, without a server."""
