@@ -24,10 +24,10 @@ from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, es
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
-    from nearstream.workers.sqlite.file import IndexFile
     from nearstream.streams.signing.scheme import Scheme
     from nearstream.workers.files.tables import Columns
     from nearstream.workers.pipeline.in_process import Embedded, Outcome
+    from nearstream.workers.sqlite.file import IndexFile
 
 TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
 _REFERENCE = "reference"  # the collection of what others are compared with
