@@ -118,6 +118,18 @@ async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
     feed = new_feed()
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         await expect(page.locator("#received")).to_have_text("0")
+        await expect(page.locator(".tile", has_text="Time to verdict")).to_contain_text("no verdict in the last minute")
+        tabs = await page.locator("#tabs a").count()
+        await expect(page.locator(".keys")).to_contain_text(re.compile(rf"Keys: 1\W{tabs} views"))
+        for width, columns in ((WIDTH, 6), (1000, 3), (390, 2)):
+            await page.set_viewport_size({"width": width, "height": 900})
+            places = [await each.bounding_box() for each in await page.locator(".tile").all()]
+            assert [place["y"] == places[0]["y"] for place in places if place and places[0]].count(True) == columns
+            row, last = await page.locator(".tiles").bounding_box(), places[columns - 1]
+            assert row is not None
+            assert last is not None
+            assert abs(row["x"] + row["width"] - last["x"] - last["width"]) < 1
+        await page.set_viewport_size({"width": WIDTH, "height": 900})
         await expect(page.locator("#growing")).to_contain_text("No family has grown")
         feed.add(verdict("alone"), NOW_MS)
         feed.add(verdict("copy", "f", 2), NOW_MS)

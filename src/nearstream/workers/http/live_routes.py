@@ -108,7 +108,7 @@ def _visible(state: LiveState, feed: Feed, collections: frozenset[str]) -> LiveS
         silences=tuple(each for each in state.silences if each.collection in collections),
         dead_letters_1h=None,
         why="" if state.connected else "the server gets no events now",
-        troubles=(*map(public_sentence, standing_still(feed.workers)), *unread),
+        troubles=(*dict.fromkeys(map(public_sentence, standing_still(feed.workers))), *unread),
         workers=(),
     )
 

@@ -1,6 +1,7 @@
 """Say how the signer, Redis, Kafka and each worker do, with a remedy where one is needed."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,9 +19,9 @@ _SAID = {
     "gone": "is gone without a stop",
 }
 _REMEDIES = {
-    "paused": "it goes on by itself when that answers again",
-    "halted": "look at `nearstream dlq list`, repair the cause, then stop this worker and start it again, with --drain "
-    "to let what waits pass",
+    "paused": "work goes on by itself when that answers again",
+    "halted": "look at `nearstream dlq list`, repair the cause, then stop it and start it again, with --drain to "
+    "let what waits pass",
     "gone": "look at its log, and start it again",
 }
 _DUTIES = {"all": frozenset(("sign", "match"))}
@@ -87,6 +88,22 @@ def sentence(state: WorkerState) -> str:
     """Return how a worker does since when, why, and what to do."""
     parts = [f"{named(state)} {_SAID[state.state]} since {utc_time(state.since_ms)}"]
     return ": ".join([*parts, *filter(None, (state.why, _REMEDIES.get(state.state)))])
+
+
+def sentences(states: Iterable[WorkerState]) -> list[str]:
+    """Return one sentence for all workers of a state that share its reason."""
+    alike: dict[tuple[str, str], list[WorkerState]] = {}
+    for state in states:
+        alike.setdefault((state.state, state.why), []).append(state)
+    return [sentence(each[0]) if len(each) == 1 else _about_all(each) for each in alike.values()]
+
+
+def _about_all(states: Sequence[WorkerState]) -> str:
+    roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(each.role for each in states).items()))
+    first = min(states, key=lambda each: each.since_ms)
+    are = _SAID[first.state].replace("is ", "are ", 1)
+    parts = [f"{len(states)} workers ({roles}) {are} since {utc_time(first.since_ms)}"]
+    return ": ".join([*parts, *filter(None, (first.why, _REMEDIES.get(first.state)))])
 
 
 def public_sentence(state: WorkerState) -> str:

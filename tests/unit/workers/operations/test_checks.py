@@ -9,6 +9,7 @@ from nearstream.workers.operations.checks import (
     persistence,
     public_sentence,
     sentence,
+    sentences,
     standing_still,
 )
 from nearstream.workers.redis.kept.worker_states import WorkerState
@@ -74,16 +75,26 @@ def test_a_worker_is_described_with_its_remedy() -> None:
         (
             state("halted", why="4 in a row"),
             f"worker all (h:1, group g) is halted{START}: 4 in a row: look at `nearstream dlq list`, repair the cause, "
-            "then stop this worker and start it again, with --drain to let what waits pass",
+            "then stop it and start it again, with --drain to let what waits pass",
         ),
         (
             state("paused", why="no Kafka"),
-            f"worker all (h:1, group g) is paused by an outage{START}: no Kafka: it goes on by itself when that "
+            f"worker all (h:1, group g) is paused by an outage{START}: no Kafka: work goes on by itself when that "
             "answers again",
         ),
     ):
         assert sentence(given) == said
         assert not re.search("h:1|group g|no Kafka", public_sentence(given))
+
+
+def test_workers_that_share_a_state_and_its_reason_are_one_sentence() -> None:
+    states = [state("paused", role, f"h:{number}", "no Redis") for number in range(12) for role in ("match", "sign")]
+    together, alone = sentences([*states, state("halted", why="4 in a row")])
+    assert together == (
+        f"24 workers (12 match, 12 sign) are paused by an outage{START}: no Redis: work goes on by itself when that "
+        "answers again"
+    )
+    assert alone == sentence(state("halted", why="4 in a row"))
 
 
 def test_what_stands_still_is_found() -> None:

@@ -21,7 +21,7 @@ from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
 from nearstream.workers.http.live.families import Growth
 from nearstream.workers.http.live.troubles import Alarms, Letters
 from nearstream.workers.kafka.lag import PartitionLag, reader_of
-from nearstream.workers.operations.checks import sentence, standing_still
+from nearstream.workers.operations.checks import sentences, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
 SLOT_MS = 10_000
@@ -314,9 +314,9 @@ class Feed:
         return (*self.day[:-1], self.day[-1] + max(last_hour - sum(self.day), 0)) if self.day else ()
 
     def _troubles(self) -> tuple[str, ...]:
-        """Return a sentence for each stopped worker and each topic without readers."""
+        """Return a sentence for each cause of stopped workers and each topic without readers."""
         unread = (each for problems in self.unread.values() for each in problems)
-        return (*map(sentence, standing_still(self.workers)), *unread)
+        return (*sentences(standing_still(self.workers)), *unread)
 
     def _rates_of(self, collection: str) -> list[Rates]:
         if collection not in self._rates and len(self._rates) <= COLLECTIONS:

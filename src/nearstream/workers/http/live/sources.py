@@ -203,7 +203,9 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
                     rows = [row for row in rows if row.topic != verdicts]
                 feed.lags[""] = (time.monotonic(), rows)
                 feed.lag = trend.add(rows, time.monotonic())
-                feed.unread[settings.group] = tuple(unread(rows, members))
+                # What has just been sent to a new deployment waits for a worker that may be starting.
+                late = [row for row in rows if row.committed >= 0 or (row.seconds or 0) > _MINUTE_SECONDS]
+                feed.unread[settings.group] = tuple(unread(late, members))
                 await asyncio.sleep(_LAG_SECONDS)
     finally:
         feed.lag = None

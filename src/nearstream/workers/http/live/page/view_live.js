@@ -75,7 +75,7 @@ export class LiveView {
     share.note.textContent = `${count(copies)} equal or nearly equal, of the last hour`;
     this.showNew(state.new_text);
     age.value.textContent = seconds(state.age_p50);
-    age.note.textContent = `median since observed, 99 % within ${seconds(state.age_p99)}`;
+    age.note.textContent = state.age_p50 === null ? "no verdict in the last minute" : `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
     lag.element.className = `card tile ${state.lag?.trend ?? ""}`;
     lag.note.textContent = state.lag ? (state.lag.records ? waiting(state.lag) : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
