@@ -1,5 +1,6 @@
 """Commands that inspect an index, build a second one, and spread it over slots and nodes."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -8,11 +9,12 @@ from pathlib import Path
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
-from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
+from nearstream.workers.pipeline.deployment import Deployment
 from tests.fault.agreement import disagreement
 from tests.support.deployment import LINES, TEXTS, LocalDeployment, deployed, until
 
 STANDARD = TEXTS[0]
+KEY = "a secret key of the second scheme"
 
 
 def _document(deployment: LocalDeployment, name: str, text: str | None, collection: str = "default") -> ProducerRecord:
@@ -90,30 +92,41 @@ def _check_stats(deployment: LocalDeployment) -> None:
     assert deployment.changed(redis="redis://127.0.0.1:1").run("stats").returncode == 69
 
 
-async def test_a_second_scheme_is_built_beside_and_switched_to(kafka: str, redis_url: str, tmp_path: Path) -> None:
+async def test_a_second_key_is_built_beside_under_load_and_switched_to(
+    kafka: str, redis_url: str, tmp_path: Path
+) -> None:
     async with deployed(kafka, redis_url, tmp_path) as old, _beside(old) as new:
+        own = {Deployment.of(each.settings).scheme.name: name for name, each in (("old", old), ("new", new))}
+        rest = iter(LINES[60:])
 
         async def send(lines: list[bytes]) -> None:
             for each in (old, new):
                 await each.send(each.examples(lines))
 
+        async def load() -> None:
+            for line in rest:
+                await send([line])
+                await asyncio.sleep(0.1)
+
         with old.worker():
             await send(LINES[:60])
             await old.drained()
+            refused = old.changed(hash_key=KEY).run("worker")
+            assert (refused.returncode, b"`nearstream index build`" in refused.stderr) == (78, True)
             refused = new.run("worker")
             assert (refused.returncode, b"nearstream index build" in refused.stderr) == (78, True)
+            loading = asyncio.create_task(load())
             with new.worker("sign"):
                 await until(lambda: _signed(new, 60))
-            built = new.run("index", "build")
-            assert (built.returncode, built.stdout) == (0, b"admitted 60, removed 0, skipped 0\n")
+            built = await asyncio.to_thread(new.run, "index", "build")
+            assert (built.returncode, built.stdout.startswith(b"admitted ")) == (0, True)
             assert re.search(rb"rebuilt \[####################\] (\d+) of \1 \(100 %\)", built.stderr)
             assert await new.events() == []
-            assert _schemes(old) == {DEFAULT_LABEL: ("active", "ready"), "compact": ("building", "ready")}
+            assert _schemes(old, own) == {"old": ("active", "ready"), "new": ("building", "ready")}
             with new.worker():
-                await new.drained()
-                assert new.run("index", "switch").returncode == 0
-                assert _schemes(old) == {DEFAULT_LABEL: ("retired", "ready"), "compact": ("active", "ready")}
-                await send(LINES[60:80])
+                assert (await asyncio.to_thread(new.run, "index", "switch")).returncode == 0
+                assert _schemes(old, own) == {"old": ("retired", "ready"), "new": ("active", "ready")}
+                await loading
                 await new.drained()
             await old.drained()
         refused = old.run("worker")
@@ -121,18 +134,18 @@ async def test_a_second_scheme_is_built_beside_and_switched_to(kafka: str, redis
         for each in (old, new):
             assert await disagreement(each) == {}
             assert await each.letters() == []
-        await _drop(old, new)
+        await _drop(old, new, own)
 
 
-async def _drop(old: LocalDeployment, new: LocalDeployment) -> None:
-    names = {line["name"].partition("-")[0]: line["name"] for line in _list(old)}
-    active = new.run("index", "drop", names["compact"])
+async def _drop(old: LocalDeployment, new: LocalDeployment, own: dict[str, str]) -> None:
+    former, current = own
+    active = new.run("index", "drop", current)
     assert (active.returncode, b"is active" in active.stderr) == (1, True)
-    assert new.run("index", "drop", names[DEFAULT_LABEL]).returncode == 0
-    assert _schemes(new) == {"compact": ("active", "ready")}
+    assert new.run("index", "drop", former).returncode == 0
+    assert _schemes(new, own) == {"new": ("active", "ready")}
     assert old.run("stats").returncode == 78
     unknown = old.run("index", "switch")
-    assert (unknown.returncode, f"no scheme {names[DEFAULT_LABEL]}".encode() in unknown.stderr) == (1, True)
+    assert (unknown.returncode, f"no scheme {former}".encode() in unknown.stderr) == (1, True)
 
 
 async def _signed(deployment: LocalDeployment, records: int) -> bool:
@@ -143,14 +156,14 @@ def _list(deployment: LocalDeployment) -> list[dict[str, str]]:
     return [json.loads(line) for line in deployment.run("index", "list", "--json").stdout.splitlines()]
 
 
-def _schemes(deployment: LocalDeployment) -> dict[str, tuple[str, str]]:
-    return {line["name"].partition("-")[0]: (line["state"], line["index"]) for line in _list(deployment)}
+def _schemes(deployment: LocalDeployment, own: dict[str, str]) -> dict[str, tuple[str, str]]:
+    return {own[line["name"]]: (line["state"], line["index"]) for line in _list(deployment)}
 
 
 @asynccontextmanager
 async def _beside(old: LocalDeployment) -> AsyncIterator[LocalDeployment]:
-    """Create a deployment of another scheme in the namespace, with its own topics and group."""
+    """Create a deployment with another key in the namespace, with its own topics and group."""
     group, prefix = f"{old.settings.group}-new", f"{old.settings.topic_prefix}new."
-    new = old.changed(scheme="compact", group=group, topic_prefix=prefix)
+    new = old.changed(hash_key=KEY, group=group, topic_prefix=prefix)
     assert new.run("topics", "create").returncode == 0
     yield new

@@ -46,7 +46,9 @@ async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
     yield Check("OK", "settings", f"profile {settings.profile}")
     if not settings.hash_key:
         yield Check(
-            "WARN", "hash key", "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more"
+            "WARN",
+            "hash key",
+            "the public key is used: set NEARSTREAM_HASH_KEY to a secret of 32 bytes or more before the first document",
         )
     for variable in in_the_clear(settings):
         problem = f"{variable} is another host, reached without TLS: anyone on the network can read everything"

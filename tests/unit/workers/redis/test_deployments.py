@@ -29,6 +29,16 @@ def refusal(records: Records, ours: DeploymentRecord) -> str:
     return str(refused.value)
 
 
+def test_a_first_secret_key_and_another_key_are_refused_with_the_way() -> None:
+    secret, other = (record(preset("fine", HashKey.from_secret(bytes([byte]) * 32))) for byte in (1, 2))
+    told = refusal({TOPIC: FINE}, secret)
+    assert "`nearstream index build`" in told
+    assert "NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own" in told
+    assert "begin anew" in told
+    told = refusal({TOPIC: secret}, other)
+    assert f"set NEARSTREAM_HASH_KEY to the key with the fingerprint {secret.key_fingerprint}. A second" in told
+
+
 def test_added_partitions_and_a_second_topic_for_one_index_are_refused() -> None:
     told = refusal({TOPIC: FINE}, replace(FINE, signatures_partitions=8))
     assert told.startswith(f"topic {TOPIC} has 8 partitions, but had 6 when its first worker started")

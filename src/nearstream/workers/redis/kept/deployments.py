@@ -74,6 +74,14 @@ def require_same(records: Records, address: IndexAddress, topic: str, ours: Depl
         _require_no_other_topic(records, address, topic)
         return
     remedies = _remedies(known, ours)
+    public = HashKey.public().fingerprint
+    if known.key_fingerprint == public != ours.key_fingerprint:
+        raise SettingsError(
+            f"NEARSTREAM_HASH_KEY: {topic} has the scheme {known.scheme} without a secret key, and a key makes another"
+            " scheme: set a NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own, send to both, and run `nearstream index build`"
+            " and later `nearstream index switch`. If the trial may be forgotten, set a NEARSTREAM_NAMESPACE of its own"
+            " too, and begin anew"
+        )
     if (known.scheme, known.key_fingerprint) != (ours.scheme, ours.key_fingerprint):
         raise SettingsError(
             f"{', '.join(remedies)}: the signatures on {topic} have the scheme {known.scheme}, the settings give"
@@ -104,10 +112,7 @@ def _remedies(known: DeploymentRecord, ours: DeploymentRecord) -> dict[str, str]
     if known.scheme.partition("-k")[0] != ours.scheme.partition("-k")[0]:
         remedies["NEARSTREAM_SCHEME"] = f"NEARSTREAM_SCHEME={_PRESET_END.split(known.scheme)[0]}"
     if known.key_fingerprint != ours.key_fingerprint:
-        fingerprint = known.key_fingerprint
-        is_public = fingerprint == HashKey.public().fingerprint
-        key = "nothing" if is_public else f"the key with the fingerprint {fingerprint}"
-        remedies["NEARSTREAM_HASH_KEY"] = f"NEARSTREAM_HASH_KEY to {key}"
+        remedies["NEARSTREAM_HASH_KEY"] = f"NEARSTREAM_HASH_KEY to the key with the fingerprint {known.key_fingerprint}"
     return remedies
 
 
