@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nearstream.schemas.checks.check import Labels
-from nearstream.streams.matching.checking import attached
+from nearstream.streams.matching.checking import attached, spread
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, details_of
 from nearstream.streams.matching.looking_up import find, look_up, newcomer, with_attachments
 from nearstream.streams.relations.thresholds import Thresholds
@@ -195,3 +195,21 @@ async def test_labels_of_mails_with_equal_attachments_are_found_whatever_their_t
         found = find(asked, await look_up(filing.store, asked))
         said = attached(found, *await with_attachments(filing.store, asked, 0))
         assert (said and said.count, said and said.labels.spam) == ((count, spam) if count else (None, None))
+
+
+async def test_a_passage_of_many_domains_within_a_day_is_counted_without_a_copy_of_its_own(filing: Filing) -> None:
+    def said(at: int, domains: int) -> dict[str, object]:
+        return {"source": "mail", "labels": {"sender-domain": f"{at % domains}"}}
+
+    for domains in (8, 7):  # mails with words of their own around one passage
+        for at in range(9):
+            own = words(200 + 20 * domains + at, 120)
+            await filing.put(f"{domains}-{at}", [*own, *words(domains, 90)], **said(at, domains))
+    for domains, count in ((8, 9), (7, None)):
+        signature = sign([*words(99, 120), *words(domains, 90)], "asked", source="mail")
+        asked, now_ms = newcomer(signature, STANDARD, KEY, Thresholds()), time.time_ns() // 1_000_000
+        found = find(asked, await look_up(filing.store, asked))
+        held = spread(found, now_ms)
+        assert (held and held.count_1h, held and held.count_24h) == (count, count)
+        assert held is None or 300 < held.characters < 700
+        assert spread(found, now_ms + 2 * 86_400_000) is None

@@ -109,7 +109,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # revokes the labels. `confirmed`: the labels count nevertheless. Else empty.
     label_state: LabelState = ""
     # A text that lies in the document, which is no copy of it, and of which at least NEARSTREAM_BULK_COUNT copies
-    # arrived within the last day, or of which a passage of 60 words is labelled. Else null.
+    # arrived within the last day, or of which a passage of 60 words is labelled, or is in mails of eight domains of the
+    # last day. Else null.
     contains: Contained | None = None
     # Earlier mails that have all attachments of a mail, whatever their texts. Null: there are no such mails.
     attachments: Attached | None = None

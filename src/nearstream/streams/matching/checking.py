@@ -8,11 +8,20 @@ from typing import cast
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from nearstream.schemas.checks.check import Attached, CheckAnswer, CheckMatch, CheckVerdict, Contained, KnownReference
+from nearstream.schemas.checks.check import (
+    Attached,
+    CheckAnswer,
+    CheckMatch,
+    CheckVerdict,
+    Contained,
+    KnownReference,
+    Labels,
+)
 from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL, from_milliseconds
 from nearstream.schemas.documents.evidence import Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.matching.counterpart import Compared as Counterpart
 from nearstream.streams.matching.counterpart import is_mail
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
@@ -21,11 +30,13 @@ from nearstream.streams.matching.reach import CLEARLY, Reach, n_words, of_one_do
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.novelty import novelty_in_text
 from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH, SHINGLES_MIN
+from nearstream.streams.store.limits import DAY_MS, HOUR_MS
 
 _NO_DETAILS = FamilyDetails()
 _PASSAGE_WORDS = 60  # of a labelled text in a mail: footers have fewer
 _DOMAINS_MIN = 3  # that sent mails with an attachment, where the asked one is that of a labelled mail
 _PASSAGE_SHARE = 0.35  # of the shorter text
+_SPREAD_MIN = 8  # domains that sent a passage within a day
 
 
 def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
@@ -33,18 +44,36 @@ def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
     return found if found.novelty is None else replace(found, novelty=novelty_in_text(found.novelty, text, rules))
 
 
-def passages(found: Found) -> Iterator[FamilyFacts]:
-    """Yield the labelled families of which a mail, which is no copy, has a passage."""
+def _sharing(found: Found) -> Iterator[Counterpart]:
+    """Yield the earlier mails of which a mail, which is no copy of these, has a passage."""
     own = found.newcomer.signature
     for each in found.related:
-        facts = found.families[each.number]
-        if each.is_copy or facts.growth is None or not facts.growth.marks:
-            continue
         share, earlier = each.estimate.shared_shorter, each.earlier
         is_long = share * min(n_words(own), n_words(earlier)) >= _PASSAGE_WORDS
         # The long footer of a firm is in all of its mails.
-        if share >= _PASSAGE_SHARE and is_long and not (each.is_common_text and of_one_domain(own, earlier)):
-            yield facts
+        is_footer = each.is_common_text and of_one_domain(own, earlier)
+        if share >= _PASSAGE_SHARE and is_long and not (each.is_copy or is_footer):
+            yield each
+
+
+def passages(found: Found) -> Iterator[FamilyFacts]:
+    """Yield the labelled families of which a mail, which is no copy, has a passage."""
+    families = (found.families[each.number] for each in _sharing(found))
+    return (facts for facts in families if facts.growth is not None and facts.growth.marks)
+
+
+def spread(found: Found, now_ms: int) -> Contained | None:
+    """Return the passage that a mail, which is no copy, shares with mails of many domains of the last day.
+
+    Of a wave whose mails have words of their own each mail is a family, so no family grows. The mails that a look-up
+    compares are counted.
+    """
+    recent = [each for each in _sharing(found) if now_ms - _arrived_ms(each) <= DAY_MS]
+    if found.family or len({each.earlier.labels.get(SENDER_DOMAIN_LABEL) for each in recent} - {None}) < _SPREAD_MIN:
+        return None
+    most = max(recent, key=_shared_characters)
+    hour = sum(now_ms - _arrived_ms(each) <= HOUR_MS for each in recent)
+    return _contained_in(found.families[most.number], (hour, len(recent)), _shared_characters(most), NO_LABELS)
 
 
 def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Contained | None:
@@ -52,10 +81,22 @@ def with_labels(found: Found, facts: FamilyFacts, details: FamilyDetails) -> Con
     reached = reach(found.newcomer.signature, details)
     if details.label_state == "suspended" or reached.known not in ("known_bad", "near_bad"):
         return None
-    hour, day, _ = facts.joined
     held = max((each for each in found.related if found.families[each.number] is facts), key=share_of)
-    characters = round(held.estimate.shared_shorter * min(held.earlier.characters, found.newcomer.signature.characters))
-    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=reached.labels)
+    return _contained_in(facts, facts.joined[:2], _shared_characters(held), reached.labels)
+
+
+def _contained_in(facts: FamilyFacts, counts: tuple[int, int], characters: int, labels: Labels) -> Contained:
+    hour, day = counts
+    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=labels)
+
+
+def _arrived_ms(held: Counterpart) -> int:
+    earlier = held.candidate.earlier
+    return earlier.sent_at_ms or earlier.observed_at_ms
+
+
+def _shared_characters(held: Counterpart) -> int:
+    return round(held.estimate.shared_shorter * min(held.earlier.characters, held.newcomer.signature.characters))
 
 
 def attached(found: Found, count: int, details: FamilyDetails) -> Attached | None:
@@ -88,9 +129,7 @@ def _contained(found: Found, bulk_count: int) -> Contained | None:
     if not many:
         return None
     _, facts, most = max(many, key=lambda one: (one[0], share_of(one[2])))
-    hour, day, _ = facts.joined
-    characters = round(share_of(most) * most.earlier.characters)
-    return Contained(family=facts.family_id, count_1h=hour, count_24h=day, characters=characters, labels=NO_LABELS)
+    return _contained_in(facts, facts.joined[:2], round(share_of(most) * most.earlier.characters), NO_LABELS)
 
 
 def answer(

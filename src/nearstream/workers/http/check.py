@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,15 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.matching.arriving import Arriving
-from nearstream.streams.matching.checking import answer, attached, found_in_text, known_reference, passages, with_labels
+from nearstream.streams.matching.checking import (
+    answer,
+    attached,
+    found_in_text,
+    known_reference,
+    passages,
+    spread,
+    with_labels,
+)
 from nearstream.streams.matching.counterpart import is_mail
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails
@@ -215,7 +224,10 @@ class Checker:
             found = await self._computed(len(text), found_in_text, found, text, self.deployment.scheme.text)
         details, held = await self._labels(found)
         files = attached(found, *await self.index.attached(asked, 1000 * settings.label_delay_seconds))
-        return answer(found, settings.bulk_count, details, held, files)
+        told = answer(found, settings.bulk_count, details, held, files)
+        if told.contains is None and is_mail(asked.signature):
+            told = replace_fields(told, contains=spread(found, time.time_ns() // 1_000_000))
+        return told
 
     async def _labels(self, found: Found) -> tuple[FamilyDetails, Contained | None]:
         """Return the details of the family of a copy, and the labelled text in a mail."""
