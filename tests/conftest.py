@@ -35,7 +35,7 @@ _LISTED = 8  # failed tests that a run names at its end
 
 _CONFIGURED = (
     *("nearstream", "nearstream.workers.pipeline.faust_consumer"),
-    *("aiokafka", "faust.agents.actor", "faust.worker"),
+    *("aiokafka", "faust.agents.actor", "faust.worker", "mode.timers"),
 )
 _SHARED = ExitStack()  # what the process that controls a parallel run has started for the others
 

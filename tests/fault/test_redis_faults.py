@@ -25,7 +25,7 @@ from tests.fault.servers import port_of
 from tests.support.deployment import until
 from tests.support.faketime import clock_ahead
 
-BEHIND = "the index lost offsets"
+BEHIND = "Redis has lost its newest writes"
 ANY_KIND = DIGEST + LINEAGE + BAND + ANCHOR
 
 

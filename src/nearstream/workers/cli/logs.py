@@ -59,8 +59,8 @@ def configure(form: str, level: str = "warning", layout: str = COMMAND_LAYOUT) -
     logging.getLogger("nearstream.workers.pipeline.faust_consumer").setLevel(at_least_warning)
     # aiokafka would log thousands of lines during a minute without a broker.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    # Our own log reports a crash, once.
-    for name in ("faust.agents.actor", "faust.worker"):
+    # Our own log reports a crash, once, and our watchdog what hangs, so that nobody need act on a late timer of Faust.
+    for name in ("faust.agents.actor", "faust.worker", "mode.timers"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     sys.excepthook = _log_crash
     threading.excepthook = _log_crash_of_thread

@@ -157,7 +157,9 @@ class Delivery:
 
     async def _catch_up(self, recovery: Recovery, lost: Lost) -> None:
         log.warning(
-            "the index lost offsets %d to %d of partition %d", lost.checkpoint + 1, lost.end - 1, lost.partition
+            "Redis has lost its newest writes: offsets %d to %d of partition %d are matched again and their events sent"
+            " again with equal ids, so nothing is to be done",
+            *(lost.checkpoint + 1, lost.end - 1, lost.partition),
         )
         async for outgoing in recovery.catch_up(lost):
             await self._send_all(outgoing)

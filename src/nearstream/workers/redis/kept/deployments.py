@@ -78,9 +78,9 @@ def require_same(records: Records, address: IndexAddress, topic: str, ours: Depl
     if known.key_fingerprint == public != ours.key_fingerprint:
         raise SettingsError(
             f"NEARSTREAM_HASH_KEY: {topic} has the scheme {known.scheme} without a secret key, and a key makes another"
-            " scheme: set a NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own, send to both, and run `nearstream index build`"
-            " and later `nearstream index switch`. If the trial may be forgotten, set a NEARSTREAM_NAMESPACE of its own"
-            " too, and begin anew"
+            " scheme: set a NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own, send to both, and run"
+            " `nearstream index build` and later `nearstream index switch`. If the trial may be forgotten, set a"
+            " NEARSTREAM_NAMESPACE of its own too, and begin anew"
         )
     if (known.scheme, known.key_fingerprint) != (ours.scheme, ours.key_fingerprint):
         raise SettingsError(
