@@ -3,10 +3,14 @@
 import pytest
 from msgspec import UNSET
 
+from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.evidence import ReferenceMatch
 from nearstream.streams.matching.telling import Matched
+from nearstream.streams.signing.exact import normal_text
+from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import Store
-from tests.support.made_up import words
+from tests.support.deployment import TEXTS
+from tests.support.made_up import KEY, NOON, STANDARD, words
 from tests.support.matched import found, in_order, matcher, put, removal, sign, verdict
 
 TEXT = words(1, 600)
@@ -57,6 +61,28 @@ async def test_a_document_that_holds_a_reference_says_how_much_of_it(store: Stor
     assert (match.relation, match.inner) == ("containment", "reference")
     assert isinstance(match.characters, int)
     assert abs(match.characters - own) < 0.1 * own
+
+
+@pytest.mark.parametrize("count", [8, 13, 60])
+async def test_a_short_item_is_found_where_it_lies_as_it_is(store: Store, count: int) -> None:
+    one, signer = matcher(store), Signer(STANDARD, KEY, references=(GOOD,))
+    said, about = (normal_text(text, STANDARD).split() for text in TEXTS[:2])
+    items = [said[at : at + count] for at in range(50, 1250, 100)]
+    for seed, item in enumerate(items):
+        await one.match(signer.sign(Document(id=f"{seed}", text=" ".join(item), observed_at=NOON, collection=GOOD)))
+    for seed, item in enumerate(items):
+        changed = [*item[:4], "other", *item[5:]]
+        rest = (
+            words(5, 9000) if seed == 7 and count > 13 else about[20 * seed :]
+        )  # of so many not all windows are known
+        texts = [[*about[: 20 * seed], *own, *rest] for own in (item, changed)]
+        asked = [put(f"q{seed}-{at}", text, against=(GOOD,)) for at, text in enumerate(texts)]
+        told, without = await one.match_all(asked)
+        (match,) = references(told)
+        assert (match.id, match.relation, match.inner) == (f"{seed}", "containment", "reference")
+        assert isinstance(match.characters, int)
+        assert match.characters >= len(" ".join(item))
+        assert count > 13 or references(without) == []
 
 
 @pytest.mark.parametrize("against", [("nobody",), ("default",), (GOOD, GOOD)])

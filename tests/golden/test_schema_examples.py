@@ -140,8 +140,8 @@ def test_the_example_verdict_and_its_pair_event_tell_of_one_family() -> None:
 
 def test_a_longer_signature_of_a_later_release_is_read() -> None:
     whole = example("signature.msgpack")
-    assert whole[:3] == b"\xdc\x00\x19"  # an array of 25
-    assert decode_signature(b"\xdc\x00\x1a" + whole[3:] + b"\xa5later") == decode_signature(whole)
+    assert whole[:3] == b"\xdc\x00\x1a"  # an array of 26
+    assert decode_signature(b"\xdc\x00\x1b" + whole[3:] + b"\xa5later") == decode_signature(whole)
 
 
 def test_shares_are_written_as_floats_and_counts_as_whole_numbers() -> None:

@@ -84,6 +84,9 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     # Keyed hashes of the addresses that a mail was sent to, 8 bytes each.
     recipients: Annotated[bytes, msgspec.Meta(max_length=ADDRESS_BYTES * RECIPIENTS_MAX)] = b""
     against: References = ()  # Other collections that the document is compared with too.
+    # All windows of 8 words, hashed as anchors are, of a document that is compared with other collections, and of a
+    # short one in a reference collection.
+    windows: Packed = b""
 
     @property
     def version(self) -> str:

@@ -81,6 +81,11 @@ class AnchorRules:
     dense_below: int = 0  # in a text with fewer windows a run is half as long, because it has few anchors to share
 
 
+# Of a document that names references every window is looked up, so that short items of references are found in it.
+WINDOW_RULES = AnchorRules(run=1, max_anchors=8_192)
+ITEM_WORDS = 60  # an item of a reference that is longer shares anchors with what it is in
+
+
 @dataclass(frozen=True)
 class NoiseRules:
     """Parameters of the sampled windows, which become keys in addition to anchors.

@@ -93,7 +93,8 @@ def pack_keys(keys: Keys) -> tuple[bytes, bytes]:
     """Return the packed digest and lineage keys, and the packed band and anchor keys."""
     lineage = b"" if keys.lineage is None else LINEAGE + keys.lineage
     named = (DIGEST + keys.digest if keys.digest else b"") + lineage
-    return named, _packed(BAND, keys.bands) + _packed(ANCHOR, keys.anchors)
+    anchors = tuple(dict.fromkeys((*keys.anchors, *keys.windows))) if keys.windows else keys.anchors
+    return named, _packed(BAND, keys.bands) + _packed(ANCHOR, anchors)
 
 
 def _packed(kind: bytes, keys: Sequence[bytes]) -> bytes:

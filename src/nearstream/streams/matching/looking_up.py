@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from msgspec import UNSET
@@ -12,6 +12,7 @@ from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import ReferenceMatch, Relation
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.parameters import ITEM_WORDS, WINDOW_RULES
 from nearstream.streams.matching.arriving import Arriving, case_of
 from nearstream.streams.matching.counterpart import Candidate, compare_with, joined, novelty_of
 from nearstream.streams.matching.counterpart import Compared as Counterpart
@@ -25,7 +26,7 @@ from nearstream.streams.matching.protocol.meeting import Meeting, Pause
 from nearstream.streams.matching.protocol.tally import held_by
 from nearstream.streams.relations.describe import distance, resemblance
 from nearstream.streams.relations.novelty import Novelty
-from nearstream.streams.relations.rules import COVERED
+from nearstream.streams.relations.rules import COVERED, VERBATIM
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.families import Growth
@@ -46,6 +47,7 @@ class Neighbours:
 
     candidates: Sequence[Candidate]  # the neighbours, the best first
     families: Mapping[int, FamilyFacts]  # the family of each of them, by the number of the neighbour
+    windows: Mapping[int, int] = field(default_factory=dict)  # count of windows that both have, by this number
 
 
 class _Reading:
@@ -124,7 +126,8 @@ async def look_up_all(
     grown = await store.growth([Measure(founder, now_ms) for founder in founders]) if founders else []
     growths = dict(zip(founders, grown, strict=True))
     return [
-        Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}) for found in listed
+        Neighbours(found, {each.number: _facts(each, known, growths, documents) for each in found}, _windows(case))
+        for case, found in zip(cases, listed, strict=True)
     ]
 
 
@@ -149,6 +152,14 @@ async def with_attachments(store: Store, asked: Arriving, delay_ms: int) -> tupl
     ]
     until_ms = max((growth.now_ms for growth in grown), default=0) - delay_ms
     return len(numbers), labelled_details([(document, packed or b"") for document, packed in given], until_ms)
+
+
+def _windows(case: Case) -> Counter[int]:
+    """Return how many windows of a document each state has, for one that is compared with a reference."""
+    asked: Arriving = case.document
+    wanted = {ANCHOR + key for key in asked.keys.windows}
+    held = held_by(case.found) if wanted else ()
+    return Counter(number for key, numbers in held if key in wanted for number in numbers)
 
 
 def _first_sharing(case: Case) -> set[int]:
@@ -202,11 +213,28 @@ def find(asked: Arriving, near: Neighbours) -> Found:
     """
     own = asked.signature.collection
     compared = compare_with(asked, [each for each in near.candidates if each.earlier.collection == own])
+    compared = [_verbatim(each) if _is_item_of(each, near) else each for each in compared]
     related = [each for each in compared if each.relation != "unrelated" and not each.is_boilerplate]
     related.sort(key=lambda each: (not each.has_all, each.rank))
     new = novelty_of(asked.signature, related[:_COVERING])
     holds = tuple(each for each in compared if not each.is_copy and share_of(each) >= asked.thresholds.containment_min)
     return Found(asked, related[0] if related else None, new, joined(related), holds, tuple(related), near.families)
+
+
+def _is_item_of(compared: Counterpart, near: Neighbours) -> bool:
+    """Return whether a document has all windows of a short one, so that this lies in it as it is.
+
+    Of a document with very many windows, one in some is known.
+    """
+    shared, words, asked = near.windows.get(compared.number, 0), compared.earlier.words, compared.newcomer
+    if not shared or words > ITEM_WORDS:
+        return False
+    return shared * round(asked.signature.words / len(asked.keys.windows)) > words - WINDOW_RULES.words
+
+
+def _verbatim(item: Counterpart) -> Counterpart:
+    """Return an item that lies in a document as it is, whatever its few symbols say."""
+    return item if item.is_copy else replace(item, rule=VERBATIM, is_common_text=False)
 
 
 def share_of(compared: Counterpart) -> float:
@@ -230,7 +258,7 @@ def newcomers(
     Of these its text alone is asked about, not its id and lineage.
     """
     # No document has an empty id, so this one is a state of none.
-    of_text = with_fields(signature, id="", lineage=None)
+    of_text = with_fields(signature, id="", lineage=None, against=())
     others = dict.fromkeys((*signature.against, *sorted(against)))
     asked = [signature, *(with_fields(of_text, collection=name) for name in others if name != signature.collection)]
     return [newcomer(each, scheme, key, thresholds) for each in asked]
@@ -243,7 +271,8 @@ def reference_match(found: Found) -> ReferenceMatch | None:
         return None
     earlier, symbols = best.candidate.earlier, distance(best.estimate)
     is_inside = best.estimate.shorter_digest == own.digest
-    new = found.novelty
+    known = own.characters - found.novelty.novel.value if found.novelty else 0
+    is_whole = best.rule in (COVERED, VERBATIM)
     return ReferenceMatch(
         collection=own.collection,
         id=earlier.id,
@@ -252,8 +281,8 @@ def reference_match(found: Found) -> ReferenceMatch | None:
         relation=cast(Relation, best.relation),
         resemblance=resemblance(best.estimate),
         distance=symbols,
-        inner=("document" if is_inside else "reference") if best.rule is COVERED else UNSET,
-        characters=UNSET if new is None else own.characters - new.novel.value,
+        inner=("document" if is_inside else "reference") if is_whole else UNSET,
+        characters=max(known, best.earlier.characters) if best.rule is VERBATIM else known,
         family=found.families[best.number].family_id,
     )
 

@@ -44,6 +44,7 @@ EQUAL_DIGEST = Rule("equal_digest", "exact_duplicate")
 EQUAL_MAIN_CONTENT = Rule("equal_main_content", "near_duplicate")  # of pages that show other texts beside it
 SAME_LINEAGE = Rule("same_lineage", "version")
 COMMON_END = Rule("common_end", "overlap")
+VERBATIM = Rule("verbatim", "containment")  # a short item of a reference, all windows of which are in the document
 TOO_SHORT = Rule("too_short", "unrelated")
 FEW_EDITS = Rule(
     "few_edits",

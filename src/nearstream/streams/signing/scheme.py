@@ -20,8 +20,10 @@ from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
     GAP_STEPS,
+    ITEM_WORDS,
     KEPT_SYMBOL_BITS,
     SPLIT_SYMBOL_BITS,
+    WINDOW_RULES,
     WORD_SYMBOL_BITS,
     AnchorRules,
     BandRules,
@@ -48,6 +50,8 @@ class Keys:
     bands: tuple[bytes, ...]
     anchors: tuple[bytes, ...]  # with the key of its attachments, which documents have in common as they have passages
     attachments: bytes | None = None  # that key alone, of a mail that has some
+    # Windows of a document that is compared with a reference. Those of an item of one are among the anchors.
+    windows: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,13 @@ class Scheme:
 
         bands: tuple[bytes, ...] = ()
         anchors: tuple[bytes, ...] = ()
+        windows: tuple[bytes, ...] = ()
         if self._long_enough(signature):
+            # A document that names references has no windows in its own collection.
+            windows = () if signature.against else index_keys(b"w\0", signature.windows, 8)
             anchors = index_keys(b"a\0", signature.anchors, 8)
+            if signature.words <= ITEM_WORDS:
+                anchors += windows
             values = band_values(signature.sketch, self.sketch.bits // 8, self.bands.bands, self.bands.rows)
             numbered = b"".join([bytes((index,)) + value for index, value in enumerate(values)])
             bands = index_keys(b"b", numbered, 1 + len(values[0])) if signature.shingles and values else ()
@@ -132,6 +141,7 @@ class Scheme:
             bands=bands,
             anchors=anchors if files is None else (*anchors, files),
             attachments=files,
+            windows=windows,
         )
 
     @cached_property
@@ -146,7 +156,7 @@ class Scheme:
         stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
         sketch, ld = native.kept_parts(signature.sketch, signature.ld, stored, KEPT_SYMBOL_BITS[stored])
         raw_digest = signature.raw_digest[:VERSION_BYTES]
-        return replace_fields(signature, raw_digest=raw_digest, sketch=sketch, ld=ld, anchors=b"")
+        return replace_fields(signature, raw_digest=raw_digest, sketch=sketch, ld=ld, anchors=b"", windows=b"")
 
     def check(self, signature: Signature) -> None:
         """Check the byte fields of a signature that another process made.
@@ -275,7 +285,7 @@ def invalid_field(
         return f"sketch: {size} bytes expected"
     most = anchors.max_anchors + (noise.max_keys if noise else 0)
     most += sampled.max_keys if sampled else 0
-    return _invalid_ld(signature, ld) or _invalid_anchors(signature.anchors, most) or _invalid_sizes(signature)
+    return _invalid_ld(signature, ld) or _invalid_anchors(signature, most) or _invalid_sizes(signature)
 
 
 def _invalid_ld(signature: Signature, rules: LdRules) -> str:
@@ -324,11 +334,13 @@ def _varints(packed: bytes) -> list[int]:
     return numbers
 
 
-def _invalid_anchors(packed: bytes, most: int) -> str:
-    if len(packed) % 8 or len(packed) > 8 * most:
-        return f"anchors: at most {most} values of 8 bytes expected"
-    if not native.ascends(packed):
-        return "anchors: distinct values in ascending order expected"
+def _invalid_anchors(signature: Signature, most: int) -> str:
+    fields = ("anchors", signature.anchors, most), ("windows", signature.windows, WINDOW_RULES.max_anchors)
+    for name, packed, limit in fields:
+        if len(packed) % 8 or len(packed) > 8 * limit:
+            return f"{name}: at most {limit} values of 8 bytes expected"
+        if not native.ascends(packed):
+            return f"{name}: distinct values in ascending order expected"
     return ""
 
 

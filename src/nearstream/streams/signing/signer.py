@@ -3,8 +3,8 @@
 import re
 import struct
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import astuple, replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
@@ -13,12 +13,12 @@ from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signat
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
+from nearstream.streams.fingerprints.parameters import ITEM_WORDS, LD_WINDOW_BYTES, WINDOW_RULES
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 from nearstream.streams.fingerprints.plain_words import accents
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
-from nearstream.streams.native import Signed, native
+from nearstream.streams.native import Context, Signed, native
 from nearstream.streams.signing.scheme import Scheme
 
 MAX_BYTES = 1024 * 1024
@@ -49,13 +49,16 @@ class Unsigned(NamedTuple):
 class Signer:
     """A signer of documents under one scheme."""
 
-    def __init__(self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, scheme: Scheme, key: HashKey, max_bytes: int = MAX_BYTES, references: Collection[str] = ()
+    ) -> None:
         """Prepare signing under a scheme and its key.
 
         Args:
             scheme: The scheme that signatures will name.
             key: The key that the scheme was made for.
             max_bytes: The most bytes that a normal form may have.
+            references: Collections whose short documents are found in others.
 
         Raises:
             ValueError: The scheme was made for another key, or one of its numbers is out of range.
@@ -65,7 +68,10 @@ class Signer:
         self._scheme = scheme
         self._key = key
         self._max_bytes = max_bytes
+        self._references = frozenset(references)
         self._context = native.context(packed_context(scheme, key))
+        of_windows = replace(scheme, anchors=WINDOW_RULES, sampled=None, noise=None)
+        self._window_context = native.context(packed_context(of_windows, key))
 
     def sign(self, document: Document, origin: Origin | None = None, degraded: tuple[str, ...] = ()) -> Signature:
         """Sign a complete document.
@@ -100,14 +106,14 @@ class Signer:
 
     def _signed(self, text: str) -> Signed | None:
         plain = rewritten(text, self._scheme.text)
-        signed = self._computed(plain)
+        signed = self._computed(plain, self._context)
         return signed and self._with_digests(signed, plain, text)
 
-    def _computed(self, plain: str) -> Signed | None:
+    def _computed(self, plain: str, context: Context) -> Signed | None:
         """Return what C computes of a text, None if its normal form is too large."""
         raw = plain.encode("utf-8", "surrogatepass")
         tables = None if len(raw) == len(plain) else unicode_tables()
-        return native.sign(self._context, tables, raw, self._max_bytes)
+        return native.sign(context, tables, raw, self._max_bytes)
 
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
@@ -143,9 +149,18 @@ class Signer:
             n_bytes, characters, words, shingles, spaceless, sketch, rate, ld, gaps, anchors,
             document.lineage, document.url, document.source, document.labels, origin, degraded,
             bytes.fromhex(document.sender_hash or ""), bytes.fromhex("".join(document.recipient_hashes)),
-            document.against,
+            document.against, self._windows(document, words, spaceless=spaceless),
         )
         # fmt: on
+
+    def _windows(self, document: Document, words: int, *, spaceless: bool) -> bytes:
+        """Return all windows of a text with references, or of an item of one."""
+        is_item = document.collection in self._references and words <= ITEM_WORDS
+        if spaceless or not (is_item or document.against):
+            return b""
+        plain = rewritten(document.text or "", self._scheme.text)
+        signed = self._computed(plain, self._window_context)
+        return signed[2][-1] if signed else b""
 
 
 def _milliseconds(observed_at: datetime) -> int:

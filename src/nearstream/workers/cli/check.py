@@ -97,7 +97,7 @@ def check_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     if options.signature:
         questions = read_signatures(deployment.scheme, [options.signature])
     else:
-        questions = sign_files(deployment, options.paths)
+        questions = sign_files(deployment, options.paths, against=options.against)
     return asyncio.run(_ask(deployment, questions, options))
 
 

@@ -5,6 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -95,7 +96,7 @@ def scan_or_keep(settings: Settings, options: argparse.Namespace) -> Exit:
 
 def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
-    deployment = Deployment.of(settings)
+    deployment = Deployment.of(with_fields(settings, references=_REFERENCE) if options.reference else settings)
     with nullcontext() if options.index is None else deployment.index_file(options.index) as index:
         return asyncio.run(_scan(deployment, options, index))
 

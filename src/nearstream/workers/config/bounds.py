@@ -50,6 +50,7 @@ PATTERNS = {
     "namespace": (r"[a-z0-9-]{1,32}", "1 to 32 lower-case letters, digits or dashes"),
     "topic_prefix": (r"[A-Za-z0-9._-]{0,100}", "at most 100 letters, digits, dots, underscores or dashes"),
     "scheme": ("fine|mail|compact|noise", "fine, mail, compact or noise"),
+    "references": (r"[a-z0-9 -]{0,2000}", "names of collections, separated by spaces"),
     "verdicts": ("all|related|none", "all, related or none"),
     "html_content": ("(main|all)(-links)?", "main, all, main-links or all-links"),
     "mail_authserv_id": (r"[A-Za-z0-9._-]{0,253}", "the name in Authentication-Results, such as mx.your.example"),

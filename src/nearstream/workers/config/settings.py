@@ -69,6 +69,7 @@ class Settings:
         " ".join(RELATIONS),
         "relations that are sent as events, separated by spaces",
     )
+    references: str = _setting("", "collections of references, of which items of 8 to 60 words are found in documents")
     verdicts: str = _setting("all", "verdicts that are sent: all, related (all but unique) or none")
     retention_seconds: int = _setting(2_592_000, "how long a document can be found in the index (0: forever)")
     index_documents: int = _setting(1_000_000, "expected number of live documents (fixed when the index is created)")

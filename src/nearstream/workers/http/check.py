@@ -284,7 +284,9 @@ class Checker:
         limits = self.deployment.document_limits
         document = source if isinstance(source, Unsigned) else read_document(source, limits)
         require(access, document.document.collection, document.document.against)
-        return self.signer.sign(*document), document.document.text or ""
+        against = tuple(dict.fromkeys((*document.document.against, *sorted(access.against))))
+        named = document._replace(document=replace_fields(document.document, against=against))
+        return self.signer.sign(*named), document.document.text or ""
 
     def _degraded(self, reason: CheckReason) -> CheckAnswer:
         return CheckAnswer(verdict="unknown", scheme=self.deployment.scheme.name, degraded=True, reason=reason)

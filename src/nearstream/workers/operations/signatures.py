@@ -45,24 +45,33 @@ class Signed(NamedTuple):
 
 
 def sign_files(
-    deployment: Deployment, paths: Iterable[str], columns: Columns = FIELDS_OF_DOCUMENTS
+    deployment: Deployment,
+    paths: Iterable[str],
+    columns: Columns = FIELDS_OF_DOCUMENTS,
+    against: frozenset[str] = frozenset(),
 ) -> Iterator[Signed | Refused]:
-    """Yield the signature of each document of the paths, which blocks while HTML becomes text."""
+    """Yield the signature of each document of the paths, which blocks while HTML becomes text.
+
+    It names further collections to compare with.
+    """
     signer, pages = deployment.signer(), deployment.page_reader()
     try:
         for item in read(paths, deployment.key, rules=deployment.mail_rules(), columns=columns):
-            yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item)
+            yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item, against)
     finally:
         pages.close()
 
 
-def _signed(deployment: Deployment, signer: Signer, pages: PageReader, item: Item) -> Signed | Refused:
+def _signed(
+    deployment: Deployment, signer: Signer, pages: PageReader, item: Item, against: frozenset[str]
+) -> Signed | Refused:
     try:
         parsed = parse_document(item.record, deployment.document_limits)
         if isinstance(parsed, Removal):
             return Refused(item.source, "expected a document")
         unsigned = pages.with_text(parsed)
-        signature = signer.sign(*unsigned)
+        named = replace(unsigned.document, against=tuple(sorted({*unsigned.document.against, *against})))
+        signature = signer.sign(*unsigned._replace(document=named))
     except InvalidMessageError as error:
         return Refused(item.source, str(error))
     if not signature.n_bytes:

@@ -49,7 +49,7 @@ class Deployment:
         """Make a signer for the deployment's scheme."""
         from nearstream.streams.signing.signer import Signer
 
-        return Signer(self.scheme, self.key, self.settings.max_text_bytes)
+        return Signer(self.scheme, self.key, self.settings.max_text_bytes, self.settings.references.split())
 
     def matcher(self, store: "Store", patience: "Patience | None" = None) -> "Matcher":
         """Make a matcher over this store. Without patience there are no other lanes to wait for."""
