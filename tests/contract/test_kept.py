@@ -13,7 +13,7 @@ import pytest
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, adopted, count, end_quiet
-from nearstream.streams.deciding.decider import Decisions
+from nearstream.streams.deciding.decider import Needs
 from nearstream.streams.deciding.states import ErrorText, HostState, Shown, Turn
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.lag import PartitionLag
@@ -32,7 +32,7 @@ from nearstream.workers.redis.kept.deployments import (
 from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
 from nearstream.workers.redis.server.address import Connection, IndexAddress
 from nearstream.workers.redis.server.client import Client, open_client
-from tests.support.decisions import page_state
+from tests.support.decisions import forget, page_state, store_states
 from tests.support.live import alert
 from tests.support.memory_decisions import MemoryDecisions
 
@@ -96,36 +96,34 @@ async def test_a_worker_that_signs_needs_few_rights(client: Client, address: Ind
 PAGE = "https://a.example/größe"
 
 
-@pytest.fixture(params=["memory", "redis"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Decisions]:
-    if request.param == "memory":
-        yield MemoryDecisions()
-        return
-    address = request.getfixturevalue("address")
-    async with open_client(address.connection) as client:
-        yield DecisionStore(client, address.namespace)
+@pytest.fixture
+async def store(client: Client, address: IndexAddress) -> DecisionStore:
+    return DecisionStore(client, address.namespace)
 
 
-async def test_a_state_is_read_as_it_was_written_under_each_name_of_its_page(store: Decisions) -> None:
-    former = page_state(PAGE, "unchanged", 1)
-    state = msgspec.structs.replace(
-        page_state(PAGE, "copy", 1), parts=b"\x00{@", changed=(b"", b"a"), aliases=("old",), before=former
+async def test_what_a_batch_has_changed_is_loaded_for_the_next_one(store: DecisionStore) -> None:
+    rests = msgspec.structs.replace(
+        page_state(PAGE, "copy", 1), parts=b"\x00{@", changed=(b"", b"a"), before=page_state(PAGE, "unchanged", 1)
     )
+    shown, turn = Shown(1, 2, 3, True, b"ab"), Turn("turned", 9, b"abcd")
+    host = HostState((shown,), True, b"f", b"c", b"n", b"s", (turn,), (ErrorText("f" * 32, 9, b"abcd"),))
+    first, turned, other = (page_state(name, "first", 1) for name in ("first", "turned", "other"))
+    await store_states(store, page_state("old", "unchanged", 1), rests, first, turned, other)
+    await store_states(store, aliases={"old": PAGE})
+    await store.save(
+        MemoryDecisions(),
+        MemoryDecisions(hosts={("default", "a.example"): host}, folders={("default", "a.example/"): b"sample"}),
+    )
+    places = ("default", "a.example"), ("default", "a.example/")
+    found = await store.load(Needs({("default", "old"), ("news", PAGE)}, {places[0]}, {places[1], ("news", "a/")}))
+    assert found.aliases == {("default", "old"): PAGE}
+    # That on which a page rests, and that which has turned.
+    assert found.states == {("default", each.name): each for each in (rests, first, turned)}
+    assert (found.hosts, found.folders) == ({places[0]: host}, {places[1]: b"sample"})
+    assert await store.read_states("default", ["old", PAGE, "new"]) == [rests, rests, None]
+    await forget(store, PAGE)
+    assert await store.read_state("default", "old") is None
     assert await store.read_state("default", PAGE) is None
-    await store.write(former)
-    await store.write_alias("default", "old", PAGE)
-    await store.write(state)
-    for name in (PAGE, "old"):
-        assert await store.read_state("default", name) == state
-    assert await store.read_state("news", PAGE) is None
-    await store.forget("default", PAGE)
-    assert await store.read_state("default", "old") is None
-
-
-async def test_a_new_name_of_a_page_withdraws_the_state_that_had_it(store: Decisions) -> None:
-    await store.write(page_state("old", "unchanged", 1))
-    await store.write_alias("default", "old", PAGE)
-    assert await store.read_state("default", "old") is None
 
 
 async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
@@ -134,24 +132,14 @@ async def test_of_too_many_pages_of_a_host_those_due_last_are_not_listed(
     assert DUE_MAX == 100_000
     monkeypatch.setattr("nearstream.workers.redis.kept.decisions.DUE_MAX", 3)
     store = DecisionStore(client, address.namespace)
-    for days in (-1, -4, -2, -5, -3):
-        await store.write(page_state(f"https://a.example/{-days}", "unchanged", days))
+    await store_states(
+        store, *(page_state(f"https://a.example/{-days}", "unchanged", days) for days in (-1, -4, -2, -5, -3))
+    )
     assert [each.decision.lineage[-1] for each in await store.due("default", "a.example", 9)] == ["5", "4", "3"]
     names = [f"https://a.example/{number}" for number in (2, 9, 1)]
     found = await store.read_states("default", names)
     assert found == [await store.read_state("default", name) for name in names]
     assert await store.read_states("default", []) == []
-
-
-async def test_what_is_known_of_a_host_and_a_folder_is_kept_apart_from_pages(store: Decisions) -> None:
-    shown, turn = Shown(1, 2, 3, True, b"ab"), Turn(PAGE, 9, b"abcd")
-    host = HostState((shown,), True, b"f", b"c", b"n", b"s", (turn,), (ErrorText("f" * 32, 9, b"abcd"),))
-    places = ("default", "a.example"), "a.example/"
-    assert await store.read_places(*places[0], places[1]) == (HostState(), b"")
-    await store.write_places(*places[0], host, places[1], b"sample")
-    assert await store.read_places(*places[0], places[1]) == (host, b"sample")
-    assert await store.read_places("default", "a.example/", "a.example") == (HostState(), b"")
-    assert await store.read_state("default", "a.example") is None
 
 
 RULE = Rule("duplicate_storm", 30, 600)

@@ -15,7 +15,7 @@ from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import open_client
 from tests.devstack.server import LocalServer
-from tests.support.decisions import page_state
+from tests.support.decisions import page_state, store_states
 from tests.support.made_up import KEY, STANDARD, sign, words
 from tests.support.matched import crawl, matcher
 
@@ -79,9 +79,8 @@ async def test_pages_on_several_nodes_are_read_at_once_and_named_when_they_are_d
     async with open_client(address.connection) as client:
         store = DecisionStore(client, address.namespace)
         names = [f"https://a.example/{number}" for number in range(40)]
-        for number, name in enumerate(names):
-            await store.write(page_state(name, "unchanged", -1 - number % 2))
-        await store.write_alias("default", "https://a.example/old", names[7])
+        made = [page_state(name, "unchanged", -1 - number % 2) for number, name in enumerate(names)]
+        await store_states(store, *made, aliases={"https://a.example/old": names[7]})
         found = await store.read_states("default", [*names, "https://a.example/old", "https://a.example/new"])
         assert [state and state.decision.lineage for state in found] == [*names, names[7], None]
         assert {state.decision.lineage for state in await store.due("default", "a.example", 99)} == set(names)

@@ -6,7 +6,7 @@ from hashlib import sha1
 from pathlib import Path
 from urllib.parse import quote
 
-from nearstream.streams.deciding.decider import Decider
+from nearstream.streams.deciding.decider import Decider, needs
 from nearstream.streams.ingest.sites import site_of
 from nearstream.workers.files.source import read
 from nearstream.workers.pipeline.in_process import embedded
@@ -22,7 +22,10 @@ async def learn(api: Api, file: Path, **changed: str) -> None:
     store = DecisionStore(api.index.client, api.deployment.settings.namespace)
     async for outcome in made.outcomes(read([str(file)])):
         if outcome.verdict is not None:
-            await Decider(store, site_of).after_verdict(outcome.verdict, outcome.page._replace(**changed))
+            before = await store.load(needs([outcome.verdict]))
+            after = before.copy()
+            await Decider(after, site_of).after_verdict(outcome.verdict, outcome.page._replace(**changed))
+            await store.save(before, after)
     made.pages.close()
 
 

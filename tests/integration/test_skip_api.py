@@ -12,7 +12,7 @@ from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
 from tests.support.api import HASTY_SECONDS, Api, served
-from tests.support.decisions import NOW, page_state, write
+from tests.support.decisions import NOW, forget, page_state, store_states, write
 from tests.support.deployment import until
 
 URL = "https://a.example/flood"
@@ -71,7 +71,8 @@ async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_
         for number in range(0, 994, 7):
             await write(api, page_state(f"{URL}/{number}", "copy" if number % 2 else "unchanged", number % 3 - 1))
         await write(api, page_state(URL, "copy", 1))
-        await DecisionStore(api.index.client, api.deployment.settings.namespace).write_alias("default", f"{URL}/1", URL)
+        store = DecisionStore(api.index.client, api.deployment.settings.namespace)
+        await store_states(store, aliases={f"{URL}/1": URL})
         status, answers = await ask_many(api, *urls)
         assert status == 200
         alone = [await ask(api, url) for url in (*urls[:30], *urls[-6:])]
@@ -129,7 +130,7 @@ async def test_pages_that_are_due_are_listed_error_pages_first(redis_url: str) -
         assert await due(api, "c.example") == []
         await write(api, page_state(names[3], "unchanged", 1), page_state(names[4], "unchanged", -9))
         store = DecisionStore(api.index.client, api.deployment.settings.namespace)
-        await store.forget("default", names[1])
+        await forget(store, names[1])
         assert await due(api, "a.example") == [names[4], names[2]]
         for query in (
             "",

@@ -1,10 +1,13 @@
 """States of pages, as the worker that decides leaves them in Redis."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.labels.decision import Because
+from nearstream.streams.deciding.decider import Needs
+from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState, kept
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from tests.support.api import Api
@@ -34,6 +37,22 @@ def page_state(lineage: str, because: Because, days: int, collection: str = "def
 
 async def write(api: Api, *states: PageState) -> None:
     """Store states where the API reads them."""
-    store = DecisionStore(api.index.client, api.deployment.settings.namespace)
+    await store_states(DecisionStore(api.index.client, api.deployment.settings.namespace), *states)
+
+
+async def store_states(store: DecisionStore, *states: PageState, aliases: Mapping[str, str] | None = None) -> None:
+    """Store states, and other names of pages."""
+    known = MemoryDecisions()
     for each in states:
-        await store.write(each)
+        await known.write(each)
+    for alias, name in (aliases or {}).items():
+        await known.write_alias("default", alias, name)
+    await store.save(MemoryDecisions(), known)
+
+
+async def forget(store: DecisionStore, name: str) -> None:
+    """Remove the state of a page, or one of its other names."""
+    before = await store.load(Needs({("default", name)}, set(), set()))
+    after = before.copy()
+    await after.forget("default", name)
+    await store.save(before, after)

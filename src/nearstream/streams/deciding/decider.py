@@ -1,8 +1,8 @@
-"""Decisions in a store, made after each event."""
+"""Decisions made after each event, from what is known of pages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace as with_fields
@@ -10,36 +10,39 @@ from msgspec.structs import replace as with_fields
 from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.schemas.documents.record import PageFacts
 from nearstream.schemas.labels.decision import Decision
-from nearstream.schemas.verdicts.events import Retraction
+from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.copies import named
 from nearstream.streams.deciding.deciding import Fetch, Known, Outcome, decide_page
 from nearstream.streams.deciding.errors import found_out
-from nearstream.streams.deciding.states import ALIASES_MAX, HostState, PageState
+from nearstream.streams.deciding.memory import MemoryDecisions
+from nearstream.streams.deciding.states import ALIASES_MAX, PageState
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 
 
-class Decisions(Protocol):
-    """What is kept of pages, by collection and name, and of hosts and folders."""
+class Needs(NamedTuple):
+    """What is to be known before some events, each by collection and name."""
 
-    async def read_state(self, collection: str, name: str) -> PageState | None:
-        """Return the state of a page, or None if it has none."""
+    pages: set[tuple[str, str]]  # their own, and those that they may repeat
+    hosts: set[tuple[str, str]]
+    folders: set[tuple[str, str]]
 
-    async def write(self, state: PageState) -> None:
-        """Store the state of a page, in place of the one before."""
 
-    async def write_alias(self, collection: str, alias: str, name: str) -> None:
-        """Give a page another name, in place of the state that had it."""
-
-    async def forget(self, collection: str, name: str) -> None:
-        """Remove the state of a page."""
-
-    async def read_places(self, collection: str, host: str, folder: str) -> tuple[HostState, bytes]:
-        """Return what is known of a host, and of a folder."""
-
-    async def write_places(self, collection: str, host: str, state: HostState, folder: str, sample: bytes) -> None:
-        """Store what is known of a host and a folder."""
+def needs(events: Iterable[Event]) -> Needs:
+    """Return what is to be known before some events."""
+    found = Needs(set(), set(), set())
+    for event in events:
+        collection = event.collection
+        if isinstance(event, Retraction):
+            found.pages.add((collection, event.document_id))
+        elif isinstance(event, DocumentVerdict) and event.lineage is not None:
+            names = [event.lineage, *(each.name for each in named(event))]
+            found.pages.update((collection, name) for name in names)
+            host, folder = _places(event)
+            found.hosts.add((collection, host))
+            found.folders.add((collection, folder))
+    return found
 
 
 def _ignore(_: str, __: str) -> None:
@@ -58,7 +61,7 @@ class Said(NamedTuple):
 class Decider:
     """Makes decisions about the page of a verdict, and about pages that change with it."""
 
-    store: Decisions  # what is kept
+    store: MemoryDecisions  # what is known, and will be
     site_of: Callable[[str], str]  # returns the site of a URL, empty if it has none
     freshness: float = 0.75  # from which likelihood on that a page has not changed it need not be fetched
     # Takes the host and the family of each text that has become known as an error text.

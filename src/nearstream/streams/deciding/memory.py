@@ -16,6 +16,10 @@ class MemoryDecisions:
     hosts: dict[_Key, HostState] = field(default_factory=dict)
     folders: dict[_Key, bytes] = field(default_factory=dict)
 
+    def copy(self) -> "MemoryDecisions":
+        """Return what is known, which may change by itself."""
+        return MemoryDecisions(dict(self.states), dict(self.aliases), dict(self.hosts), dict(self.folders))
+
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""
         return self.states.get((collection, self.aliases.get((collection, name), name)))

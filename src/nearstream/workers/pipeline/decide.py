@@ -1,17 +1,19 @@
 """Decide from the records of `verdicts` what a crawler should do with the pages of each lineage."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, page_facts
+from nearstream.schemas.documents.record import ConsumerRecord, Headers, PageFacts, ProducerRecord, page_facts
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_event, encode_json
 from nearstream.schemas.topics.dead_letter import DeadLetter
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.deciding.decider import Decider, Said
+from nearstream.streams.deciding.decider import Decider, Said, needs
+from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.workers.monitoring.metrics import ERROR_TEXTS
 from nearstream.workers.pipeline.dead_letters import DATA_ERRORS, DeadLetterWriter
+from nearstream.workers.redis.kept.decisions import DecisionStore
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +28,13 @@ def notice_error_text(host: str, family: str) -> None:
 class Deciding:
     """Turns records of `verdicts` into records of `decisions`.
 
-    A decision is stored before it is sent. A batch that is tried again finds it, and sends it again as it is. What is
-    known of a host is stored before that, so a fetch whose worker ends between the two is learned from twice.
+    What a batch needs is read at once, and what it changes is stored at once, before decisions are sent. A batch that
+    is tried again finds these, and sends them again as they are. What is known of a host is stored first, so a fetch
+    whose worker ends between the two is learned from twice.
     """
 
-    decider: Decider  # makes the decisions
+    store: DecisionStore  # what is known
+    decider: Callable[[MemoryDecisions], Decider]  # returns what makes decisions from what is known
     topic: str  # where decisions are sent
     dead_letters: DeadLetterWriter  # writes the refused records
 
@@ -48,20 +52,22 @@ class Deciding:
         return [sent for record in records for sent in await self.decide([record])]
 
     async def _decide(self, records: Sequence[ConsumerRecord]) -> list[ProducerRecord]:
-        outgoing = []
+        outgoing, events = list[ProducerRecord](), list[tuple[Event, PageFacts]]()
         for record in records:
             try:
-                event = decode_event(record.value or b"")
+                events.append((decode_event(record.value or b""), page_facts(record.headers)))
             except InvalidMessageError as error:
                 outgoing.append(self.dead_letters.write(DeadLetter(record, "decide", error.reason, error.detail)))
-                continue
-            outgoing += [self._record(said) for said in await self._said(event, record.headers)]
+        before = await self.store.load(needs(event for event, _ in events))
+        after = before.copy()
+        decider = self.decider(after)
+        for event, page in events:
+            if isinstance(event, DocumentVerdict):
+                outgoing += map(self._record, await decider.after_verdict(event, page))
+            elif isinstance(event, Retraction):
+                outgoing += map(self._record, await decider.after_removal(event))
+        await self.store.save(before, after)
         return outgoing
-
-    async def _said(self, event: Event, headers: Headers) -> list[Said]:
-        if isinstance(event, DocumentVerdict):
-            return await self.decider.after_verdict(event, page_facts(headers))
-        return await self.decider.after_removal(event) if isinstance(event, Retraction) else []
 
     def _record(self, said: Said) -> ProducerRecord:
         value = None if said.decision is None else encode_json(said.decision)

@@ -174,8 +174,8 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     signing = matching = deciding = alerting = None
     if role == "decide":
         store = DecisionStore(connect(deployment.index_address().connection), settings.namespace)
-        decider = Decider(store, site_of, settings.crawl_freshness, notice_error_text)
-        deciding = Deciding(decider, deployment.topic(DECISIONS), dead_letters)
+        decider = partial(Decider, site_of=site_of, freshness=settings.crawl_freshness, notice=notice_error_text)
+        deciding = Deciding(store, decider, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
         alerting = await _make_alerting(deployment, alerts, dead_letters, wait_seconds)
     if role in ("sign", "all"):

@@ -1,12 +1,15 @@
 """The state of each page, and what is known of each host and folder, in Redis."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TypeVar
 
 import msgspec
 
+from nearstream.streams.deciding.decider import Needs
+from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import HostState, PageState
 from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.redis.server.client import Caller, ask, pipelined
@@ -17,7 +20,12 @@ _ALIAS = b"@"  # begins the name of a page, stored under another one
 _HOST, _FOLDER, _DUE = "host\n", "folder\n", "due\n"
 DUE_MAX = 100_000  # pages of a host that are listed with the times at which they are due
 _ERROR = 1 << 40  # seconds by which error pages are listed earlier than all others
-_STATES_AT_ONCE = 250  # which Redis reads without keeping others waiting
+_AT_ONCE = 250  # values, which Redis reads without keeping others waiting
+_STEPS = 4  # from another name to the page, to the page on which that one rests, and on to those on which these rest
+
+_Page = tuple[str, str]  # collection and name, also of a host or folder
+_Kept = TypeVar("_Kept")
+_Command = tuple[str, bytes, *tuple[bytes | int | str, ...]]
 
 
 @dataclass(frozen=True)
@@ -32,10 +40,8 @@ class DecisionStore:
 
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""
-        value = await ask(self.client, "GET", self._key(collection, name))
-        if _is_alias(value):
-            value = await ask(self.client, "GET", self._key(collection, _name(value)))
-        return _state(value)
+        (state,) = await self.read_states(collection, [name])
+        return state
 
     async def read_states(self, collection: str, names: Sequence[str]) -> list[PageState | None]:
         """Return the states of pages, in few round trips."""
@@ -53,38 +59,49 @@ class DecisionStore:
         states = await self._states(collection, [self._place(name.hex()) for name in found])
         return [state for state in states if state is not None]
 
-    async def write(self, state: PageState) -> None:
-        """Store the state of a page, in place of the one before."""
-        key = self._key(state.collection, state.name)
-        storing = ("SET", key, msgspec.msgpack.encode(state), "EX", KEPT_SECONDS)
-        await pipelined(self.client, [storing, *self._listing(state)])
+    async def load(self, needs: Needs) -> MemoryDecisions:
+        """Return what is known before a batch of events, in few round trips."""
+        found, hosts, folders = MemoryDecisions(), list(needs.hosts), list(needs.folders)
+        places = [(collection, _HOST + host) for collection, host in hosts]
+        places += [(collection, _FOLDER + folder) for collection, folder in folders]
+        values = await self._values(self._key(*place) for place in places)
+        for place, value in zip(hosts, values, strict=False):
+            if value is not None:
+                found.hosts[place] = msgspec.msgpack.decode(value, type=HostState)
+        found.folders.update(
+            (place, value) for place, value in zip(folders, values[len(hosts) :], strict=True) if value
+        )
+        wanted = {(key[0], turn.lineage) for key, host in found.hosts.items() for turn in host.turns} | needs.pages
+        read: set[_Page] = set()
+        for _ in range(_STEPS):
+            pages = list(wanted - read)
+            read.update(pages)
+            for page, value in zip(pages, await self._values(self._key(*page) for page in pages), strict=True):
+                if _is_alias(value):
+                    found.aliases[page] = _name(value)
+                    wanted.add((page[0], found.aliases[page]))
+                elif state := _state(value):
+                    found.states[page] = state
+                    wanted.update([(page[0], state.canonical.name)] if state.canonical else [])
+        return found
 
-    async def write_alias(self, collection: str, alias: str, name: str) -> None:
-        """Give a page another name, in place of the state that had it."""
-        await self._set(collection, alias, _ALIAS + name.encode("utf-8", "surrogatepass"))
+    async def save(self, before: MemoryDecisions, after: MemoryDecisions) -> None:
+        """Store what a batch has changed, hosts first.
 
-    async def forget(self, collection: str, name: str) -> None:
-        """Remove the state of a page."""
-        await ask(self.client, "DEL", self._key(collection, name))
-        if host_of(name):
-            await ask(self.client, "ZREM", self._key(collection, _DUE + host_of(name)), _digest(collection, name))
-
-    async def read_places(self, collection: str, host: str, folder: str) -> tuple[HostState, bytes]:
-        """Return what is known of a host, and of a folder."""
-        keys = [self._key(collection, name) for name in (_HOST + host, _FOLDER + folder)]
-        known, sample = await pipelined(self.client, [("GET", key) for key in keys])
-        return HostState() if known is None else msgspec.msgpack.decode(known, type=HostState), sample or b""
-
-    async def write_places(self, collection: str, host: str, state: HostState, folder: str, sample: bytes) -> None:
-        """Store what is known of a host and a folder.
-
-        Of two workers that store it at one moment one is lost. Later fetches make up for it.
+        Of two workers that store a host at one moment one is lost. Later fetches make up for it.
         """
-        values = {_HOST + host: msgspec.msgpack.encode(state), _FOLDER + folder: sample}
-        commands = [("SET", self._key(collection, name), value, "EX", KEPT_SECONDS) for name, value in values.items()]
+        places = [(key, _HOST, msgspec.msgpack.encode(host)) for key, host in _changed(before.hosts, after.hosts)]
+        places += [(key, _FOLDER, sample) for key, sample in _changed(before.folders, after.folders)]
+        commands = [self._storing((key[0], kind + key[1]), value) for key, kind, value in places]
+        for page in (before.states.keys() | before.aliases) - after.states.keys():
+            commands += self._removing(*page)
+        for page, name in _changed(before.aliases, after.aliases):
+            commands.append(self._storing(page, _ALIAS + name.encode("utf-8", "surrogatepass")))
+        for page, state in _changed(before.states, after.states):
+            commands += [self._storing(page, msgspec.msgpack.encode(state)), *self._listing(state)]
         await pipelined(self.client, commands)
 
-    def _listing(self, state: PageState) -> list[tuple[str, bytes, *tuple[bytes | int, ...]]]:
+    def _listing(self, state: PageState) -> list[_Command]:
         """Return the commands that list when a page is due, if its lineage is a URL.
 
         Of too many pages of a host, those due last are left out.
@@ -100,18 +117,26 @@ class DecisionStore:
             ("ZREMRANGEBYRANK", key, DUE_MAX, -1),
         ]
 
-    async def _states(self, collection: str, keys: Sequence[bytes]) -> list[PageState | None]:
-        states: list[PageState | None] = []
-        for start in range(0, len(keys), _STATES_AT_ONCE):
-            values = await pipelined(self.client, [("GET", key) for key in keys[start : start + _STATES_AT_ONCE]])
-            aliases = {value: self._key(collection, _name(value)) for value in values if _is_alias(value)}
-            behind = await pipelined(self.client, [("GET", key) for key in aliases.values()])
-            named = dict(zip(aliases, behind, strict=True))
-            states += [_state(named.get(value, value) if value else None) for value in values]
-        return states
+    def _removing(self, collection: str, name: str) -> list[_Command]:
+        """Return the commands that remove the state of a page, and list it no more."""
+        listed: _Command = ("ZREM", self._key(collection, _DUE + host_of(name)), _digest(collection, name))
+        return [("DEL", self._key(collection, name)), *([listed] if host_of(name) else [])]
 
-    async def _set(self, collection: str, name: str, value: bytes) -> None:
-        await ask(self.client, "SET", self._key(collection, name), value, "EX", KEPT_SECONDS)
+    def _storing(self, page: tuple[str, str], value: bytes) -> _Command:
+        return "SET", self._key(*page), value, "EX", KEPT_SECONDS
+
+    async def _states(self, collection: str, keys: Sequence[bytes]) -> list[PageState | None]:
+        values = await self._values(keys)
+        aliases = [value for value in values if _is_alias(value)]
+        behind = await self._values(self._key(collection, _name(value)) for value in aliases)
+        named = dict(zip(aliases, behind, strict=True))
+        return [_state(named.get(value, value)) for value in values]
+
+    async def _values(self, keys: Iterable[bytes]) -> list[bytes | None]:
+        asked, values = [("GET", key) for key in keys], list[bytes | None]()
+        for start in range(0, len(asked), _AT_ONCE):
+            values += await pipelined(self.client, asked[start : start + _AT_ONCE])
+        return values
 
     def _key(self, collection: str, name: str) -> bytes:
         return self._place(_digest(collection, name).hex())
@@ -119,6 +144,10 @@ class DecisionStore:
     def _place(self, digest: str) -> bytes:
         # In a cluster each key has a slot of its own. The user of the index may write keys that begin like this.
         return f"{{{self.namespace}:page:{digest}}}".encode()
+
+
+def _changed(before: Mapping[_Page, _Kept], after: Mapping[_Page, _Kept]) -> list[tuple[_Page, _Kept]]:
+    return [(key, value) for key, value in after.items() if before.get(key) is not value]
 
 
 def _digest(collection: str, name: str) -> bytes:
