@@ -53,10 +53,7 @@ _FIELD = re.compile(r"((?:^    # .*\n)*)^    (\w+): .*?(?:  # (.*))?$", re.MULTI
 
 
 def json_schemas() -> dict[str, Json]:
-    """Return the JSON Schema (2020-12) of each message, by its name.
-
-    Each is complete in itself. Other fields are allowed, because a later release may add some.
-    """
+    """Return the JSON Schema (2020-12) of each message, by its name."""
     return {name: _schema(name, message) for name, message in MESSAGES.items()}
 
 

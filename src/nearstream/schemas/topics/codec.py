@@ -97,10 +97,7 @@ def decode_label_request(value: bytes) -> LabelRequest:
 
 
 def decode_signature(value: bytes) -> Signature:
-    """Decode a signature from msgpack, without checking its byte fields.
-
-    Their content depends on the scheme, see `Scheme.check`.
-    """
+    """Decode a signature from msgpack, without checking its byte fields."""
     if len(value) > SIGNATURE_MAX_BYTES:
         raise InvalidMessageError(Reason.INVALID_SIGNATURE, f"expected at most {SIGNATURE_MAX_BYTES} bytes")
     try:

@@ -168,10 +168,7 @@ def reaches(rule: Rule, verdict: DocumentVerdict) -> bool:
 
 
 def end_quiet(rule: Rule, clock_ms: int, tally: Tally) -> Tally:
-    """End the alert of a subject of which nothing has been heard for a whole window.
-
-    All records with a timestamp before `clock_ms` are counted.
-    """
+    """End the alert of a subject of which nothing has been heard for a whole window."""
     if not tally.is_firing or tally.heard_ms + rule.window_ms > clock_ms:
         return tally
     ended = _end(rule, tally.alerts[-1].alert, tally.arrivals, before_ms=None)

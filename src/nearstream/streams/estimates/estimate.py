@@ -35,10 +35,7 @@ def wilson(share: float, draws: float) -> tuple[float, float]:
 
 
 def resemblance_share(value: float) -> Proportion:
-    """Return a resemblance over 128 slots of 4 bits with its interval.
-
-    The ends of the interval are corrected for chance agreement, as the value is.
-    """
+    """Return a resemblance over 128 slots of 4 bits with its interval."""
     low, high = wilson(value * (1 - _CHANCE) + _CHANCE, SLOTS)
     return Proportion(value, max(0.0, (low - _CHANCE) / (1 - _CHANCE)), max(0.0, (high - _CHANCE) / (1 - _CHANCE)))
 

@@ -35,10 +35,7 @@ class HashKey:
 
     @classmethod
     def from_secret(cls, secret: bytes) -> "HashKey":
-        """Derive the key of a secret of any length.
-
-        Equal secrets give equal keys.
-        """
+        """Derive the key of a secret of any length."""
         master = blake2b(secret, digest_size=32, person=b"nearstream-key").digest()
         order = struct.unpack("<256Q", _derive(master, b"bytes", 2048))
         return cls(

@@ -84,10 +84,7 @@ class Removal:
 
 
 def parse_record(record: ConsumerRecord, limits: DocumentLimits) -> ParsedDocument | Removal:
-    """Parse a record of `documents`.
-
-    Equal records give equal results, also when a record is read again.
-    """
+    """Parse a record of `documents`."""
     if record.value is None:
         return _parse_removal(record)
     if not record.value:

@@ -155,10 +155,7 @@ def table(settings: Settings) -> list[tuple[str, str, str, str]]:
 
 
 def shown(name: str, value: object) -> str:
-    """Return a value with its secrets masked, for logs.
-
-    A secret becomes stars. An address loses its user name, its password and its options.
-    """
+    """Return a value with its secrets masked, for logs."""
     if Settings.__dataclass_fields__[name].metadata["secret"]:
         return "***" if value else ""
     # A password may contain any character, even `@`, and redis-py also accepts one among the options.

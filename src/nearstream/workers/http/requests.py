@@ -180,10 +180,7 @@ class Gate:
         return not self._meters
 
     def access(self, authorization: str, now: float) -> tuple[ApiToken | None, bool]:
-        """Return the token of a request, None without one, and whether it comes too early.
-
-        The time is that of a clock that only goes forward.
-        """
+        """Return the token of a request, None without one, and whether it comes too early."""
         given = authorization.encode("utf-8", "surrogateescape")
         # All tokens are compared, so that the time of the answer does not tell which one fits.
         fitting = [each for each in self._meters if hmac.compare_digest(given, b"Bearer " + each.token.encode())]

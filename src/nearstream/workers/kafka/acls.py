@@ -105,10 +105,7 @@ async def _granted_on_group(client: AIOKafkaAdminClient, group: str) -> int:
 
 
 def allowed(code: int, operations: int) -> int:
-    """Return the allowed operations, as bits, from a broker's response.
-
-    All are allowed if the broker reports no operations and did not refuse the request.
-    """
+    """Return the allowed operations, as bits, from a broker's response."""
     if code in (GroupAuthorizationFailedError.errno, TopicAuthorizationFailedError.errno):
         return 0
     return _ALL_OPERATIONS if operations == _NOT_REPORTED else operations

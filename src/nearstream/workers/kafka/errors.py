@@ -53,10 +53,7 @@ class TokenUnavailableError(KafkaConnectionError):  # type: ignore[misc] # aioka
 
 
 class TokenRefusedError(AuthenticationFailedError):  # type: ignore[misc] # aiokafka has no types
-    """There is no token for a log-in, and a setting or a file can remedy that.
-
-    The message is one line that names the setting.
-    """
+    """There is no token for a log-in, and a setting or a file can remedy that."""
 
 
 def retriable(error: BaseException) -> bool:

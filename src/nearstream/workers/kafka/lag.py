@@ -45,10 +45,7 @@ class PartitionLag:
         return 0 if self.seconds is None else self.end - max(self.committed, self.begin)
 
     def as_json(self) -> dict[str, object]:
-        """Return a row as the commands and the status server show it.
-
-        `committed` is null if the group has never committed, `seconds` if no record is waiting.
-        """
+        """Return a row as the commands and the status server show it."""
         return {
             "topic": self.topic,
             "partition": self.partition,

@@ -58,10 +58,7 @@ async def ever_committed_if_known(settings: Settings, topic: str, wait_seconds: 
 async def committed_offsets(
     client: AIOKafkaAdminClient, group: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Return the committed offset of each partition, -1 if none.
-
-    It is the offset that the group reads next.
-    """
+    """Return the committed offset of each partition, -1 if none."""
     return {tp: known.offset for tp, known in (await _fetch_committed(client, group, partitions)).items()}
 
 

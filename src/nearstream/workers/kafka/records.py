@@ -68,10 +68,7 @@ async def sender(settings: Settings, wait_seconds: float) -> AsyncIterator[SendA
 async def read_range(
     settings: Settings, topic: str, partition: int, start: int, end: int
 ) -> AsyncGenerator[ConsumerRecord]:
-    """Yield records of a partition from `start` to before `end`.
-
-    Both are offsets. Records that the broker no longer has are left out.
-    """
+    """Yield records of a partition from `start` to before `end`."""
     async with (
         consumer(settings, 10.0, fetch_wait_ms=1) as client,
         aclosing(between(client, TopicPartition(topic, partition), start, end)) as records,
@@ -222,10 +219,7 @@ async def _send_all(sending: _Sending, records: Iterable[ProducerRecord]) -> Non
 
 
 async def hand_over(client: AIOKafkaProducer, records: Iterable[ProducerRecord]) -> dict[Confirmation, tuple[str, int]]:
-    """Hand records to a producer, and return its confirmations.
-
-    Each has its topic, and the number of its records.
-    """
+    """Hand records to a producer, and return its confirmations."""
     by_topic = defaultdict[str, list[ProducerRecord]](list)
     for record in records:
         by_topic[record.topic].append(record)

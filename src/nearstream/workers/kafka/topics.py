@@ -54,10 +54,7 @@ async def topic_states(settings: Settings, wait_seconds: float, partitions: int 
 async def create_missing(
     settings: Settings, replication: int, wait_seconds: float, partitions: int | None = None
 ) -> list[str]:
-    """Create the topics that are missing and return their names.
-
-    `partitions` is the number of every topic but dead letters. Without it the table decides.
-    """
+    """Create the topics that are missing and return their names."""
     states = await topic_states(settings, wait_seconds, partitions)
     missing = [state for state in states if not state.partitions]
     _require_partitions_of_signatures(states, partitions, settings.index_slots)
@@ -128,10 +125,7 @@ async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
 
 
 async def require(settings: Settings, wait_seconds: float) -> list[str]:
-    """Raise if a topic cannot be used, return warnings otherwise.
-
-    A warning is about a harmless difference from the table.
-    """
+    """Raise if a topic cannot be used, return warnings otherwise."""
     warnings = []
     states = await topic_states(settings, wait_seconds)
     for state in states:

@@ -35,10 +35,7 @@ Answer = tuple[int, str, bytes]  # status code, content type and body
 
 
 def answers(health: Health) -> dict[str, Callable[[], Answer]]:
-    """Return the function that answers each path.
-
-    No answer contains ids or text.
-    """
+    """Return the function that answers each path."""
 
     def healthz() -> Answer:
         stalled = health.ticked is not None and monotonic() - health.ticked > LOOP_SECONDS

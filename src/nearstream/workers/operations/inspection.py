@@ -106,10 +106,7 @@ def _readable(record: ConsumerRecord | None, scheme: Scheme) -> Signature | None
 def explain_absence(
     record: ConsumerRecord | None, checkpoints: dict[int, int], scheme: Scheme, retention_seconds: int
 ) -> tuple[DocumentStatus, str]:
-    """Explain by its newest record on `signatures` why the index does not hold a document.
-
-    A retention of 0 seconds has no limit.
-    """
+    """Explain by its newest record on `signatures` why the index does not hold a document."""
     if record is None:
         return "unknown", "neither the index nor its partition of the signatures topic holds it"
     position = f"partition {record.partition} offset {record.offset} of the signatures topic"

@@ -268,10 +268,7 @@ class BatchConsumer(aiokafka.Consumer):
             self._fetching.clear()
 
     async def wait_empty(self) -> None:
-        """Wait until no batch is in flight, then commit what was acknowledged.
-
-        After a crash there is no wait.
-        """
+        """Wait until no batch is in flight, then commit what was acknowledged."""
         if not self.should_stop:
             await self.wait(self._idle.wait())
             # Otherwise the commit in progress may reach the broker after a commit of the next owner.
@@ -279,10 +276,7 @@ class BatchConsumer(aiokafka.Consumer):
         await self.force_commit()
 
     async def force_commit(self, topics: object = None, start_new_transaction: bool = True) -> bool:
-        """Commit what was acknowledged, and return whether anything was committed.
-
-        If the broker refuses because of a rebalance, the records are read again.
-        """
+        """Commit what was acknowledged, and return whether anything was committed."""
         acknowledged, self._next_offsets = self._next_offsets, {}
         assigned = self.assignment() if acknowledged else ()
         offsets = {partition: offset for partition, offset in acknowledged.items() if partition in assigned}

@@ -179,10 +179,7 @@ def _credentials(settings: Settings) -> faust.OAuthCredentials | faust.SASLCrede
 
 
 def faust_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings for Faust.
-
-    Each that differs from Faust's default prevents a failure that was seen.
-    """
+    """Return the settings for Faust."""
     return {
         "id": settings.group,
         "broker": [f"kafka://{address}" for address in settings.kafka.split(",")],

@@ -68,10 +68,7 @@ def _check_timestamp(record: ConsumerRecord, what: str) -> None:
 
 
 def _read_signature(record: ConsumerRecord, scheme: Scheme, limits: DocumentLimits) -> tuple[str, Signature | None]:
-    """Return the document key and the signature of a record of `signatures`.
-
-    A removal has no signature.
-    """
+    """Return the document key and the signature of a record of `signatures`."""
     key = _key(record)
     if record.value is None:
         _check_timestamp(record, "a removal")

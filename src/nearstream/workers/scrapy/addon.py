@@ -9,10 +9,7 @@ PAGE_MAX_BYTES = 4 * 1024 * 1024
 
 
 class NearstreamAddon:
-    """Sends pages, and skips those that need not be fetched.
-
-    What the project sets itself stays as it is.
-    """
+    """Sends pages, and skips those that need not be fetched."""
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Add the pipeline and the middleware, and let no page be downloaded that is too large to be sent."""

@@ -192,10 +192,7 @@ class NearstreamPipeline:
     """
 
     def __init__(self, settings: Settings, crawler: Crawler | None = None) -> None:
-        """Prepare sending, if the deployment takes JSON with our fields.
-
-        The crawler has the settings of the project, the statistics and the signals.
-        """
+        """Prepare sending, if the deployment takes JSON with our fields."""
         if settings.fields:
             raise SettingsError("NEARSTREAM_FIELDS: expected nothing, because items of Scrapy have our fields")
         self._deployment = Deployment.of(settings)

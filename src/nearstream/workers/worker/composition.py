@@ -149,10 +149,7 @@ async def _require_same_topic(deployment: Deployment, checkpoints: Mapping[int, 
 
 
 async def prepare(deployment: Deployment, role: str, wait_seconds: float, *, new_group: bool = False) -> Agents:
-    """Make what the agents of this role decide with, once Kafka and Redis are ready.
-
-    Everything is made again if a broker fails during the preparation.
-    """
+    """Make what the agents of this role decide with, once Kafka and Redis are ready."""
     preparation = partial(_prepare, deployment, role, wait_seconds, new_group=new_group)
     return await retry_until_answered(preparation, wait_seconds, "the worker cannot get ready")
 

@@ -53,10 +53,7 @@ class RedisIndex:
     def __init__(
         self, client: Client, address: IndexAddress, layout: StoreLayout, asking: SharedConnection | None = None
     ) -> None:
-        """Take an open client and the layout of the index.
-
-        `asking` is a connection for the calls that only read. Without one, the client asks too.
-        """
+        """Take an open client and the layout of the index."""
         self.client, self.address, self.layout = client, address, layout
         self._asking, self.lanes = asking, connect_lanes(address.connection, client)
         self._reading = self.store()  # remembers what families share
@@ -261,10 +258,7 @@ _DEADLINE_SECONDS = 5
 
 
 async def check_requirements(client: Client, address: IndexAddress, *, may_create: bool) -> None:
-    """Refuse a server, rights, a scheme or a key that do not fit.
-
-    If `may_create` is true, a new scheme is added to the namespace.
-    """
+    """Refuse a server, rights, a scheme or a key that do not fit."""
     with errors_mapped():
         async with asyncio.timeout(_DEADLINE_SECONDS):
             for facts in await server_facts(client):

@@ -75,10 +75,7 @@ async def schemes(address: IndexAddress) -> dict[str, Claim]:
 
 
 async def switch_scheme(address: IndexAddress) -> dict[str, Claim]:
-    """Make the scheme of the address active, retire the active one, and return all schemes of the namespace.
-
-    A second call with the retired scheme switches back.
-    """
+    """Make the scheme of the address active, retire the active one, and return all schemes of the namespace."""
     async with open_client(address.connection) as client:
         changes: list[bytes | str] = []
         for name, (raw, claim) in (await _claims_with_ours(client, address)).items():

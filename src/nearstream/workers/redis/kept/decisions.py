@@ -30,10 +30,7 @@ _Command = tuple[str, bytes, *tuple[bytes | int | str, ...]]
 
 @dataclass(frozen=True)
 class DecisionStore:
-    """Reads and writes the states of pages, all for 90 days.
-
-    Every method raises IndexUnavailableError if the server does not answer.
-    """
+    """Reads and writes the states of pages, all for 90 days."""
 
     client: Caller  # a client of the server of the index
     namespace: str  # first part of every key

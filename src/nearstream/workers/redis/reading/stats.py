@@ -129,10 +129,7 @@ _PAGE = 500  # hashes of states that are read at once
 
 
 async def families(index: RedisIndex, now_ms: int = 0) -> AsyncIterator[FamilyFacts]:
-    """Yield the facts of all families with a second member, in no order.
-
-    This walks through all keys of the servers, so it takes a while where there are many.
-    """
+    """Yield the facts of all families with a second member, in no order."""
     page: list[bytes] = []
     async for _, key in stored_keys(index, KeyKind.STATES):
         page.append(key)

@@ -111,10 +111,7 @@ async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: fl
 
 
 async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
-    """Return the reply to one plain command about one key.
-
-    The type is Any because each command has its own form of reply.
-    """
+    """Return the reply to one plain command about one key."""
     with errors_mapped():
         return await client.execute_command(command, key, *arguments)
 

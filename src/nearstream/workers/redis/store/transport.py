@@ -176,10 +176,7 @@ class RedisTransport:
 
 
 async def _exchanged(server: ClusterNode, packed: bytes, count: int) -> list[Any]:
-    """Send packed commands and return their replies.
-
-    If something goes wrong, the connection is closed, because replies may be under way.
-    """
+    """Send packed commands and return their replies."""
     connection = server.acquire_connection()
     try:
         await connection.send_packed_command(packed, check_health=False)
