@@ -121,9 +121,9 @@ def _namespace(text: str) -> str:
 
 def drop_former_namespace(settings: Settings, options: argparse.Namespace) -> Exit:
     """Delete all keys of a namespace that no worker uses, once the operator has agreed."""
-    from nearstream.workers.redis.index.schemes import drop_namespace, keys_of_namespace
+    from nearstream.workers.redis.index.schemes import keys_of_namespace
     from nearstream.workers.redis.kept.worker_states import worker_states
-    from nearstream.workers.redis.server.client import open_client, until_answered
+    from nearstream.workers.redis.server.client import delete_keys, open_client, until_answered
 
     name, connection = options.namespace, Deployment.of(settings).index_address().connection
     if name == settings.namespace:
@@ -141,7 +141,8 @@ def drop_former_namespace(settings: Settings, options: argparse.Namespace) -> Ex
             if not options.yes:
                 _require_agreement(name, count)
             progress = Progress("deleted keys", count, quiet=options.quiet)
-            print_line(f"deleted {await drop_namespace(client, name, progress.step)} keys")
+            deleted = await delete_keys(client, keys_of_namespace(client, name), progress.step)
+            print_line(f"deleted {deleted} keys")
 
     asyncio.run(drop())
     return Exit.OK

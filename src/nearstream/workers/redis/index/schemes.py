@@ -1,7 +1,7 @@
 """The schemes that share a namespace, one of which is active."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -9,11 +9,10 @@ from nearstream.streams.store.limits import IndexLostError
 from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.address import IndexAddress
-from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, keys_of, open_client, pipelined
+from nearstream.workers.redis.server.client import Client, ask, ask_fields, call, delete_keys, keys_of, open_client
 from nearstream.workers.redis.server.layout import KeyKind
 
 ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
-_PAGE = 1_000
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -96,9 +95,9 @@ async def drop_scheme(address: IndexAddress) -> int:
         if claim.state == ACTIVE:
             raise RefusalError(f"{address.scheme} is active: switch to another scheme first")
         await _change(client, address, [address.scheme, raw, _encoded(claim, DROPPED)])
-        tags = f"{address.prefix.decode()}*}}"
-        facts = f"{tags}{KeyKind.FACTS.decode()}"
-        deleted = await delete_keys(client, facts) + await delete_keys(client, f"{tags}*")
+        tags = address.prefix + b"*}"
+        deleted = await delete_keys(client, keys_of(client, tags + KeyKind.FACTS))
+        deleted += await delete_keys(client, keys_of(client, tags))
         await ask(client, "HDEL", _key(address), address.scheme)
         return deleted
 
@@ -108,33 +107,6 @@ async def keys_of_namespace(client: Client, namespace: str) -> AsyncIterator[byt
     for end in ("}", ":"):
         async for key in keys_of(client, f"{{{namespace}{end}".encode()):
             yield key
-
-
-async def drop_namespace(client: Client, namespace: str, step: Callable[[int], None]) -> int:
-    """Delete all keys of a namespace and return their number. `step` counts them for the operator."""
-    deleted, batch = 0, list[tuple[str, bytes]]()
-    async for key in keys_of_namespace(client, namespace):
-        batch.append(("UNLINK", key))
-        if len(batch) == _PAGE:
-            deleted += sum(await pipelined(client, batch))
-            step(_PAGE)
-            batch.clear()
-    return deleted + int(sum(await pipelined(client, batch)))
-
-
-async def delete_keys(client: Client, pattern: str) -> int:
-    """Delete the keys of this pattern and return their number."""
-    found: dict[bytes, list[bytes]] = {}  # by hash tag, because one command can delete keys of one slot only
-    deleted = 0
-    async for key in client.scan_iter(match=pattern, count=_PAGE):
-        batch = found.setdefault(key.partition(b"}")[0], [])
-        batch.append(key)
-        if len(batch) == _PAGE:
-            deleted += await ask(client, "UNLINK", *batch)
-            batch.clear()
-    for batch in filter(None, found.values()):
-        deleted += await ask(client, "UNLINK", *batch)
-    return deleted
 
 
 async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, Claim]]:

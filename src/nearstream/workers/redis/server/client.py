@@ -1,7 +1,7 @@
 """Redis client: index functions, plain commands, facts about the server and its keys."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -170,6 +170,20 @@ async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
     with errors_mapped():
         async for key in client.scan_iter(match=prefix + b"*", count=_PAGE_KEYS):
             yield key
+
+
+async def delete_keys(
+    client: Client, keys: AsyncIterable[bytes], step: Callable[[int], None] = lambda count: None
+) -> int:
+    """Delete keys and return their number. `step` learns how many have passed."""
+    deleted, batch = 0, list[tuple[str, bytes]]()
+    async for key in keys:
+        batch.append(("UNLINK", key))
+        if len(batch) == _PIPELINE_COMMANDS:
+            deleted += sum(await pipelined(client, batch))
+            step(len(batch))
+            batch.clear()
+    return deleted + int(sum(await pipelined(client, batch)))
 
 
 async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:

@@ -8,7 +8,7 @@ from nearstream.streams.store.limits import IndexLimits, IndexLostError
 from nearstream.streams.store.store import Shape
 from nearstream.workers.config.exit_codes import RefusalError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis.server.client import Client, ask, keys_of
+from nearstream.workers.redis.server.client import Client, ask, delete_keys, keys_of
 from nearstream.workers.redis.server.layout import (
     EPOCH_BYTES,
     FORMAT,
@@ -89,9 +89,6 @@ def require_shape(prefix: bytes, stored: Shape, wanted: Shape) -> None:
 def name_of(prefix: bytes) -> str:
     """Return the namespace of an index."""
     return prefix.decode().strip("{").partition(":")[0]
-
-
-_UNLINKED = 500  # keys in one command
 
 
 class RebuildRefusedError(RefusalError):
@@ -177,7 +174,5 @@ class Lease:
         for key in self._facts_keys:
             await ask(self.client, "DEL", key)
         for slot in range(self.layout.shape.slots):
-            found = [key async for key in keys_of(self.client, self.layout.tag(slot)) if key != self._key]
-            for at in range(0, len(found), _UNLINKED):
-                first, *others = found[at : at + _UNLINKED]
-                await ask(self.client, "UNLINK", first, *others)
+            keys = keys_of(self.client, self.layout.tag(slot))
+            await delete_keys(self.client, (key async for key in keys if key != self._key))
