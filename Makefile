@@ -54,10 +54,8 @@ docs: .venv/installed-test ## build the documentation site in build/site, and ch
 sbom: .venv/installed-test ## write build/nearstream.cdx.json, a CycloneDX list of what the image holds
 	@$(BIN)/python -m tests.devstack.parts
 
-release: sbom ## write what a release has to dist/: the wheel, the list of parts, the notes
-	@rm -rf dist
-	@$(BIN)/pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
-	@cp build/nearstream.cdx.json CHANGELOG.md dist/
+release: .venv/installed-test ## write what a release has to dist/: wheels for x86-64 and aarch64, sources, list of parts, notes
+	@$(BIN)/python -m tests.devstack.release dist
 
 fuzz: .venv/installed-test ## compare the C code with the reference on random texts for ten minutes: FUZZ_SECONDS=60 for one
 	@$(BIN)/python -m tests.fuzz_native --seconds $(or $(FUZZ_SECONDS),600)

@@ -79,7 +79,7 @@ def _compiler() -> Iterator[None]:
     compiler, before = _found(), os.environ.copy()
     with tempfile.TemporaryDirectory() as folder:
         if compiler is None:
-            compiler = _zig_in(Path(folder))
+            compiler = zig_in(Path(folder), platform.machine())
         if compiler != sysconfig.get_config_var("CC"):
             os.environ |= {"CC": compiler, "LDSHARED": os.environ.get("LDSHARED") or f"{compiler} -shared"}
         try:
@@ -89,15 +89,15 @@ def _compiler() -> Iterator[None]:
             os.environ |= before
 
 
-def _zig_in(folder: Path) -> str:
-    """Write a script that compiles as `cc` does, and return its path."""
+def zig_in(folder: Path, machine: str) -> str:
+    """Write a script that compiles as `cc` does, for processors of this name, and return its path."""
     import ziglang  # a requirement of the build only where there is no compiler
 
     # Without a target zig compiles for this very processor. Old versions of glibc let a wheel run on other systems.
     target = []
     if sys.platform == "linux":
         libc = "gnu.2.17" if platform.libc_ver()[0] == "glibc" else "musl"
-        target = ["-target", f"{platform.machine()}-linux-{libc}"]
+        target = ["-target", f"{machine}-linux-{libc}"]
     zig = [str(Path(ziglang.__file__).parent / "zig"), "cc", *target, "-fno-sanitize=undefined"]
     script = folder / "cc"
     script.write_text(

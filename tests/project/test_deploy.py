@@ -20,7 +20,8 @@ from nearstream.workers.cli.servers import ROLES
 from nearstream.workers.config.settings import PREFIX, Settings, load
 from tests.devstack.chart_tools import rendered, run_helm, unfit
 from tests.devstack.debian import unpacked
-from tests.support.distributions import copy_sources, run
+from tests.devstack.release import copy_sources
+from tests.support.distributions import run
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -12,7 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README_EXAMPLE = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
-_SOURCES = ("pyproject.toml", "MANIFEST.in", "build_backend", "README.md", "LICENSE", "src", "examples")
 _SETUPTOOLS_MIN = 77
 _HOOK = "import sys; sys.path.insert(0, 'build_backend'); import compiled; getattr(compiled, sys.argv[1])(sys.argv[2])"
 
@@ -34,21 +32,6 @@ def run(command: list[str], folder: Path, exit_code: int = 0, within_seconds: fl
     )
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done.stdout
-
-
-def copy_sources(folder: Path) -> Path:
-    """Copy what the project is built from, because a build leaves files beside its sources.
-
-    Links are kept, and nothing that an earlier build has made is copied.
-    """
-    folder.mkdir(parents=True)
-    generated = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
-    for name in _SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=generated)
-        else:
-            shutil.copy(ROOT / name, folder)
-    return folder
 
 
 def build(hook: str, sources: Path, target: Path, **variables: str) -> Path:
