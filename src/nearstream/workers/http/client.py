@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TypeVar
@@ -12,12 +12,14 @@ import aiohttp
 import msgspec
 
 from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.http.work import Turns
 from nearstream.workers.mail.milter import Answer as MailAnswer
 from nearstream.workers.mail.milter import Ask
 
 _WAY_SECONDS = 0.35  # beyond what the API may take for an answer
 _BYTES_PER_SECOND = 48 * 1024 * 1024  # of a message, which is sent, split and hashed
 _ANSWER_MAX_BYTES = 65_536
+_AT_ONCE, _SHORT_BYTES = 8, 1024 * 1024  # questions of this size that are sent at a time
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ class ApiClient:
     without: str  # what happens without an answer, for the log
     seconds: float  # how long an answer is waited for, and longer if a message is large
     token: str  # The token that goes with every question. Empty: none.
+    # Turns of short questions. The time that the API has for an answer begins when a question is sent.
+    turns: Turns = field(default_factory=lambda: Turns(_AT_ONCE), init=False)
     failing: bool = field(default=False, init=False)  # whether the last question got no answer
 
     async def ask(
@@ -51,8 +55,9 @@ class ApiClient:
         own = {**(headers or {}), "Authorization": f"Bearer {self.token}"} if self.token else headers
         sending = self.session.request(method, self.url, data=data, params=query, headers=own, allow_redirects=False)
         size = data.getbuffer().nbytes if data else 0
+        turn = self.turns.turn() if size <= _SHORT_BYTES else nullcontext()
         try:
-            answer = await self._ask(kind, sending, self.seconds + size / _BYTES_PER_SECOND)
+            answer = await self._ask(kind, turn, sending, self.seconds + size / _BYTES_PER_SECOND)
         except ConnectionError as error:
             if not self.failing:
                 log.warning("no answer from %s, %s: %s", self.url, self.without, error)
@@ -64,11 +69,15 @@ class ApiClient:
         return answer
 
     async def _ask(
-        self, kind: type[Answer], sending: AbstractAsyncContextManager[aiohttp.ClientResponse], seconds: float
+        self,
+        kind: type[Answer],
+        turn: AbstractAsyncContextManager[None],
+        sending: AbstractAsyncContextManager[aiohttp.ClientResponse],
+        seconds: float,
     ) -> Answer | None:
         """Return an answer, or raise ConnectionError with a message that says in one line why there is none."""
         try:
-            async with asyncio.timeout(seconds), sending as response:
+            async with asyncio.timeout(seconds), turn, sending as response:
                 status, body = response.status, await _read(response)
         except TimeoutError:
             raise ConnectionError(f"none within {seconds:.2g} s") from None

@@ -162,6 +162,29 @@ async def test_the_api_gets_the_mail_as_it_is_on_the_wire() -> None:
             assert b"\r\n" + line + b"\r\n" in head
 
 
+async def test_of_a_burst_few_questions_are_asked_at_a_time_and_all_are_answered() -> None:
+    asked, most = 0, 0
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked, most
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        most = max(most, asked)
+        await asyncio.sleep(0.01)
+        asked -= 1
+        writer.write(_response(BULK))
+        writer.close()
+
+    api = await asyncio.start_server(respond, "127.0.0.1", 0)
+    async with _listening({"API": _address(api), "API_SECONDS": "60"}) as address:
+        servers = [await _connected(address) for _ in range(40)]
+        replies = await asyncio.gather(*(server.send(campaign_mail("anna")) for server in servers))
+        for server in servers:
+            server.writer.close()
+    api.close()
+    assert (replies, most) == ([MARKED] * 40, 8)
+
+
 async def test_a_header_of_our_name_goes_and_the_others_stay() -> None:
     forged = b"X-Nearstream: verdict=none\r\nX-Nearstreams: a\r\nx-NEARstream: b\r\n"
     deletions = [packets.deleted(b"x-NEARstream", 2), packets.deleted(b"X-Nearstream", 1)]
