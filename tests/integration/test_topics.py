@@ -1,14 +1,13 @@
-"""The topics of a deployment on a real broker are created, compared, corrected and limited."""
+"""The topics of a deployment on a real broker are created, compared and limited."""
 
 import time
 from pathlib import Path
 
 import pytest
-from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.schemas.topics.table import ALL, DOCUMENTS, NEAR_DUPLICATES, SIGNATURES
+from nearstream.schemas.topics.table import ALL, DOCUMENTS, SIGNATURES
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka import client as kafka_client
 from tests.support.deployment import LocalDeployment, deployed, until
@@ -20,7 +19,7 @@ HOUR_MS = 3_600_000
 async def test_topics_create_is_idempotent(kafka: str, redis_url: str, tmp_path: Path) -> None:
     async with deployed(kafka, redis_url, tmp_path) as deployment:
         await deployment.delete_topics(ALL)
-        assert deployment.run("topics", "check", "--apply-config").returncode == 2
+        assert deployment.run("topics", "check", "--dry-run").returncode == 2
         refused = deployment.run("topics", "create", "--replication", "3")
         assert (refused.returncode, b"cannot be created" in refused.stderr) == (78, True)
         for slots, partitions in (("7", ()), ("9", ("--partitions", "8"))):
@@ -31,7 +30,7 @@ async def test_topics_create_is_idempotent(kafka: str, redis_url: str, tmp_path:
         assert deployment.run("topics", "list").stdout == planned.stdout
         made = deployment.run("topics", "create")
         assert (made.returncode, made.stderr.count(b"created "), made.stdout.count(b" OK\n")) == (0, len(ALL), len(ALL))
-        again = deployment.run("topics", "create", "--apply-config")
+        again = deployment.run("topics", "create")
         assert (again.returncode, again.stderr, again.stdout) == (0, b"", made.stdout)
         examined = deployment.changed(index_slots="7").run("doctor")
         assert (examined.returncode, b"NEARSTREAM_INDEX_SLOTS: expected at most 6" in examined.stdout) == (1, True)
@@ -49,26 +48,6 @@ async def test_topics_check_names_the_difference(kafka: str, redis_url: str, tmp
         stopped = deployment.run("worker")
         assert stopped.returncode == 78
         assert b"max.message.bytes" in stopped.stderr
-
-
-async def test_only_what_differs_is_set_right_and_never_partitions(kafka: str, redis_url: str, tmp_path: Path) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
-        await deployment.delete_topics([SIGNATURES])
-        async with kafka_client.admin(deployment.settings, 10.0) as client:
-            name = deployment.topic(SIGNATURES)
-            await client.create_topics([NewTopic(name, 2, 1, topic_configs=SIGNATURES.config(0))])
-        own = {"segment.ms": "60000", "max.message.bytes": "2000000", "retention.ms": "1000"}
-        await _set(deployment, NEAR_DUPLICATES.name, {**NEAR_DUPLICATES.config(0), **own})
-        planned = deployment.run("topics", "create", "--apply-config", "--dry-run")
-        done = deployment.run("topics", "create", "--apply-config")
-        assert b"retention.ms: expected 2592000000, found 1000" in planned.stdout
-        assert f"set {deployment.settings.topic_prefix}{NEAR_DUPLICATES.name}: retention.ms=2592000000\n" in (
-            done.stderr.decode()
-        )
-        assert (done.returncode, done.stdout.count(b": expected ")) == (0, 0)
-        assert f"{name:<40}   2 partitions" in done.stdout.decode()
-        kept = await _get(deployment, NEAR_DUPLICATES.name)
-        assert {name: kept[name] for name in own} == {**own, "retention.ms": "2592000000"}
 
 
 async def test_b58_a_record_from_the_future_is_refused_by_the_broker_and_many_at_once_are_taken(

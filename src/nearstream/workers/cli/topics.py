@@ -41,11 +41,9 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="create: partitions of each new topic but dead letters (default 6), fixed for signatures from then on",
     )
-    for name, meaning in (
-        ("--dry-run", "create: change nothing, show what is missing or different"),
-        ("--apply-config", "create: also correct the configuration, never the partitions"),
-    ):
-        parser.add_argument(name, action="store_true", help=meaning)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="create: change nothing, show what is missing or different"
+    )
     parser.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
@@ -60,8 +58,8 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     if options.action == "create":
         if not options.dry_run:
             _create(settings, options)
-    elif options.dry_run or options.apply_config or options.partitions:
-        print_message("nearstream topics: --dry-run, --apply-config and --partitions go with `create` only")
+    elif options.dry_run or options.partitions:
+        print_message("nearstream topics: --dry-run and --partitions go with `create` only")
         return Exit.USAGE
     states = asyncio.run(kafka_topics.topic_states(settings, options.timeout, options.partitions))
     for state in states:
@@ -89,9 +87,6 @@ def _create(settings: Settings, options: argparse.Namespace) -> None:
     creating = kafka_topics.create_missing(settings, options.replication, options.timeout, options.partitions)
     for name in asyncio.run(creating):
         print_message(f"created {name}")
-    if options.apply_config:
-        for change in asyncio.run(kafka_topics.apply_configs(settings, options.timeout)):
-            print_message(f"set {change}")
 
 
 def add_lag(parser: argparse.ArgumentParser) -> None:

@@ -38,7 +38,7 @@ _REFUSALS = {
     GroupAuthorizationFailedError: "topic {topic}: {operation} is refused: {name}",
     InvalidTopicError: "topic {topic}: no topic can have this name",
     InvalidTimestampError: "topic {topic}: the broker refuses a record's time, which is too far from its own: set the "
-    "clock of this machine by NTP, and run `nearstream topics create --apply-config`",
+    "clock of this machine by NTP, and what `nearstream topics check` names by Kafka's own tools",
 }
 # A broker that expects TLS closes a connection without it, and the other way round.
 CLOSED_BY_BROKER = (KafkaConnectionError, ConnectionResetError, ssl.SSLEOFError, ssl.SSLZeroReturnError)

@@ -1,7 +1,7 @@
 """Create the topics of a deployment, and compare them with the table."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from aiokafka.errors import for_code
 from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, SIGNATURES, Topic
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import RETRY_SECONDS, admin, describe
-from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error, settings_error_of
+from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error
 from nearstream.workers.kafka.partitioning import wrong_slots
 
 UNCOMPARED = "size limit and cleanup policy are not compared: permission DESCRIBE_CONFIGS is missing"
@@ -23,7 +23,6 @@ WHY_FIXED = (
 _UNKNOWN_TOPIC = 3
 _NOT_ALLOWED = 29
 _TOPIC_EXISTS = 36
-_SET_ON_TOPIC = 1
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class TopicState:
     partitions: int  # Number of partitions. 0: the topic is missing.
     differences: tuple[str, ...]  # what differs from the table, one text each
     fatal: bool  # whether a worker must not start, because the topic is missing or the size limit is too small
-    wrong: Mapping[str, str]  # topic settings that differ, with the value from the table
 
 
 async def topic_states(settings: Settings, wait_seconds: float, partitions: int | None = None) -> list[TopicState]:
@@ -76,52 +74,12 @@ async def create_missing(
             if code not in (0, _TOPIC_EXISTS):
                 raise SettingsError(f"topic {name} cannot be created: {message or for_code(code).__name__}")
         names = [state.name for state in missing]
-
-        async def are_visible() -> bool:
-            return len(await describe(client, names)) == len(names)
-
-        await _wait_until(are_visible, wait_seconds, "created topics")
+        deadline = asyncio.get_running_loop().time() + wait_seconds
+        while len(await describe(client, names)) < len(names):  # the broker shows them after a moment
+            if asyncio.get_running_loop().time() > deadline:
+                raise KafkaUnreachableError(f"created topics are not in the metadata within {wait_seconds:g} s")
+            await asyncio.sleep(RETRY_SECONDS)
     return names
-
-
-async def _wait_until(is_shown: Callable[[], Awaitable[bool]], wait_seconds: float, what: str) -> None:
-    """Wait until the broker shows what it has accepted. That takes a moment."""
-    deadline = asyncio.get_running_loop().time() + wait_seconds
-    while not await is_shown():
-        if asyncio.get_running_loop().time() > deadline:
-            raise KafkaUnreachableError(f"{what} do not appear in the metadata within {wait_seconds:g} s")
-        await asyncio.sleep(RETRY_SECONDS)
-
-
-async def apply_configs(settings: Settings, wait_seconds: float) -> list[str]:
-    """Set topic settings that differ from the table, return the changes.
-
-    Other settings of a topic and its number of partitions stay as they are.
-    """
-    wrong = {state.name: state.wrong for state in await topic_states(settings, wait_seconds) if state.wrong}
-    if not wrong:
-        return []
-    async with admin(settings, wait_seconds) as client:
-        # This request resets every setting that it does not name, so name those that were set before too.
-        kept = {
-            name: {entry[0]: entry[1] for entry in entries or () if entry[3] == _SET_ON_TOPIC}
-            for name, entries in (await _configs(client, list(wrong))).items()
-        }
-        changed = {name: {**settings_before, **wrong[name]} for name, settings_before in kept.items()}
-        responses = await client.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, name, config) for name, config in changed.items()]
-        )
-    for code, message, _, name in (row for response in responses for row in response.resources):
-        if code == _NOT_ALLOWED:
-            raise settings_error_of(for_code(code)(), name, "ALTER_CONFIGS")
-        if code:
-            raise SettingsError(f"topic {name} cannot be altered: {message or for_code(code).__name__}")
-
-    async def are_applied() -> bool:
-        return not any(state.wrong for state in await topic_states(settings, wait_seconds) if state.name in wrong)
-
-    await _wait_until(are_applied, wait_seconds, "changed settings of topics")
-    return [f"{name}: {setting}={value}" for name, changes in wrong.items() for setting, value in changes.items()]
 
 
 async def require(settings: Settings, wait_seconds: float) -> list[str]:
@@ -157,20 +115,19 @@ def _state(
     settings: Settings, topic: Topic, name: str, partitions: Sequence[int], entries: Sequence[Any] | None
 ) -> TopicState:
     if not partitions:
-        return TopicState(topic, name, 0, ("missing",), True, {})
+        return TopicState(topic, name, 0, ("missing",), True)
     if entries is None:
-        return TopicState(topic, name, len(partitions), (UNCOMPARED,), False, {})
+        return TopicState(topic, name, len(partitions), (UNCOMPARED,), False)
     differences, fatal = [], False
-    wrong, config = {}, {entry[0]: entry[1] for entry in entries}
+    config = {entry[0]: entry[1] for entry in entries}
     for setting, expected in topic.config(settings.retention_seconds).items():
         value = config.get(setting, "")
         if setting == "max.message.bytes" and int(value or 0) < int(expected):
             differences.append(f"{setting}: expected at least {expected}, found {value}")
-            wrong[setting], fatal = expected, True
+            fatal = True
         elif setting != "max.message.bytes" and sorted(value.split(",")) != sorted(expected.split(",")):
             differences.append(f"{setting}: expected {expected}, found {value}")
-            wrong[setting] = expected
-    return TopicState(topic, name, len(partitions), tuple(differences), fatal, wrong)
+    return TopicState(topic, name, len(partitions), tuple(differences), fatal)
 
 
 def _wanted(topic: Topic, partitions: int | None) -> int:
