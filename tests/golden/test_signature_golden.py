@@ -24,13 +24,14 @@ TEXTS = {
     "short, with every window": "Severe thunderstorm warning until 5 pm. Stay indoors.",
     "letters": "\u0130\u015e\u00c7\u0130 stra\u00dfe \u06cc\u06a9 \u05e9\u05c1\u05b8 \u4f7f Python \u03ac\u03c2 "
     "twice and again",
+    "rows": "\n".join(f"row of {number:x}h" for number in range(99, 60, -1)),
 }
 # The texts' signatures under each preset, each as a hash of its fields.
 FROZEN = {
-    "noise-1-u14-k0d3e89c8-84cc1586": "ebd6189c c605ff03 0ea0cce5 f07424b1 5b14c3e4 3e31c7ab 37072364 be63b0a9",
-    "compact-1-u14-k0d3e89c8-73526d79": "cc96b687 d385f27e 09ce85f6 53cf64c2 e6a085db d135ad8d 8f8da68c d9bbaa01",
-    "fine-1-u14-k0d3e89c8-2b64f2ab": "f2600db4 9cd91c9a af2f0265 f07424b1 5b14c3e4 0b82f065 0a7d25cc aa784315",
-    "mail-1-u14-k0d3e89c8-05edd4e0": "291fb338 8d1bc379 ba091d32 cd36aea8 6142a07b d55d8552 3af8d94f 38580b68",
+    "noise-1-u14-k0d3e89c8-872fb593": "ebd6189 c605ff0 0ea0cce f07424b 5b14c3e 3e31c7a 3707236 be63b0a d085d75",
+    "compact-1-u14-k0d3e89c8-e57f8fa8": "cc96b68 d385f27 09ce85f 53cf64c e6a085d d135ad8 8f8da68 d9bbaa0 c6eec3f",
+    "fine-1-u14-k0d3e89c8-674f0a9b": "f2600db 9cd91c9 af2f026 f07424b 5b14c3e 0b82f06 0a7d25c aa78431 bf78bc4",
+    "mail-1-u14-k0d3e89c8-7ad991e2": "bd3491b 8d1bc37 2b55c1d cd36aea 6142a07 d55d855 c3fba33 23dd525 94368bc",
 }
 
 
@@ -58,7 +59,7 @@ def test_the_public_key_derives_the_frozen_numbers() -> None:
 
 def frozen(s: Signature) -> str:
     fields = (s.n_bytes, s.characters, s.words, s.spaceless, s.rate, s.digest, s.sketch, s.ld, s.gaps, s.anchors)
-    return short_hash(repr(fields).encode())[:8]
+    return short_hash(repr(fields).encode())[:7]
 
 
 @pytest.mark.parametrize("scheme", FROZEN)

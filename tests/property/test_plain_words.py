@@ -16,7 +16,7 @@ from nearstream.streams.fingerprints.rewriting import rewritten
 from tests.reference.signing import signers
 from tests.support.made_up import sign
 
-RULES = TextRules(spelling="plain/3")
+RULES = TextRules(spelling="plain/4")
 TURKISH_CAPITALS = {"i": "\u0130", "\u0131": "I"}
 ARABIC = "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإآؤئ"
 POINTS = "\u05b0\u05b4\u05b8\u05bc\u05c1"

@@ -112,7 +112,7 @@ class Alignment:
 def align(shorter: Side, longer: Side, least: int = 0) -> Alignment:
     """Align two texts, without any match if they have fewer than `least` common symbols."""
     reach, grain = reach_table(shorter.rate), max(shorter.grain, longer.grain)
-    common, matched, blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least)
+    common, matched, blocks = align_symbols(shorter.windows, longer.windows, reach, grain, least, shorter.rate)
     return Alignment(
         shorter, longer, common, matched.shape[1] - 2, matched, [MatchingBlock(*row) for row in blocks.tolist()]
     )

@@ -100,7 +100,7 @@ def common_shingles(
     moved_bytes = shingle_bytes(moved.blocks, lead)
     guessed = moved_bytes * (moved.symbols_per_match - 1)
     found = shingle_bytes(in_order, lead) + moved_bytes + guessed
-    uncertain = both.rate * sqrt(len(in_order) + 1)
+    uncertain = both.rate * sqrt(len(in_order) + 1) if both.rate > 1 else 0.0
     deviation = sqrt(uncertain * uncertain + guessed * guessed)
     common = weighted_shingles(found * new_per_byte, deviation * new_per_byte, sketch_resemblance, distinct)
     repeated = min(counts[0] - distinct[0], counts[1] - distinct[1])

@@ -12,6 +12,8 @@ from tests.reference.intervals import distance_band
 from tests.reference.minhash import resemblance
 from tests.reference.pair import pair
 
+_LEAST_ROWS, _ORDERED_PART, _TOUCHED = 0.3, 0.5, 3
+
 
 def estimate(a: Signature, b: Signature) -> Estimate:
     """Estimate all numbers about two texts.
@@ -26,8 +28,11 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     band = (0.0, 0.0) if both.is_equal else distance_band(distance, longer.n_bytes)
     value, low, high, expected = both.in_characters(distance.value, *band, distance.expected)
     sketch_resemblance = resemblance(shorter, longer)
-    common = common_shingles(both, alignment.blocks, moved, sketch_resemblance)
     counts = both.shingle_counts
+    in_place = common_shingles(both, alignment.blocks, moved, sketch_resemblance)
+    distinct, windows = (shorter.shingles, longer.shingles), both.shorter_side.symbols
+    rows = rows_in_other_order(counts, distinct, ratio(alignment.matches, windows), sketch_resemblance)
+    common = max(in_place, rows * min(counts))
     shared_shorter, shared = ratio(common, counts[0]), ratio(common, min(counts))
     symbol_resemblance = ratio(common, sum(counts) - common)
     bounded_resemblance = min(sketch_resemblance, ratio(min(counts), max(counts)))
@@ -70,3 +75,10 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         same_lineage=both.same_lineage,
         same_site=both.same_site,
     )
+
+
+def rows_in_other_order(counts: tuple[int, int], distinct: tuple[int, int], in_order: float, sketched: float) -> float:
+    """Return the share of rows that two lists have in another order, 0 if they are in one order or few."""
+    rows = min(1.0, ratio(sketched / (1 + sketched) * sum(distinct), min(distinct)))
+    moved = rows >= _LEAST_ROWS and 2 * min(distinct) >= max(counts) and in_order < _ORDERED_PART * rows**_TOUCHED
+    return rows if moved else 0.0

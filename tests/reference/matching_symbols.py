@@ -26,11 +26,14 @@ Integers = NDArray[np.int64]
 Bytes = NDArray[np.float64]
 
 
-def align_symbols(one: Integers, other: Integers, reach: bytes, grain: int, least: int) -> tuple[int, Integers, Bytes]:
+def align_symbols(
+    one: Integers, other: Integers, reach: bytes, grain: int, least: int, rate: int
+) -> tuple[int, Integers, Bytes]:
     """Find the common symbols of two texts and the blocks they form.
 
     Matches are a longest common subsequence of the symbols. A block is a maximal run of matches between which no
     symbol is lost and no text moved, grown to its expected ends. Neighbouring blocks that would overlap meet halfway.
+    Where all windows are symbols, matches without another one beside them are left out.
 
     Returns:
         The size of the intersection of both multisets of symbols. The matches as int64 of shape (2, matches + 2):
@@ -52,6 +55,10 @@ def align_symbols(one: Integers, other: Integers, reach: bytes, grain: int, leas
             for values, indices, text_runs in zip(symbols, kept, runs, strict=True)
         ]
     )
+    if rate == 1:
+        beside = (np.diff(matched[:, 1:-1]) == 1).all(axis=0)
+        in_run = np.append(beside, np.False_) | np.append(np.False_, beside)
+        matched = matched[:, np.concatenate(([True], in_run[: matched.shape[1] - 2], [True]))]
     blocks = _blocks(one[0], other[0], matched[:, 1:-1], np.frombuffer(reach), grain)
     return common, matched, blocks
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import SLOTS, AnchorRules, LdRules
-from nearstream.streams.native import Signed
+from nearstream.streams.native import Context, Signed
 from nearstream.streams.signing.scheme import Scheme, preset
-from nearstream.streams.signing.signer import MAX_BYTES, Signer, without_layout
+from nearstream.streams.signing.signer import MAX_BYTES, Signer, of_rows, without_layout
 from tests.reference.ld import pack_varints, pack_words
 from tests.reference.normal_form import is_spaceless, normalized
 
@@ -36,8 +36,8 @@ class ReferenceSigner(Signer):
         super().__init__(scheme, key, max_bytes)
         self._limit = max_bytes
 
-    def _computed(self, plain: str) -> Signed | None:
-        signed = sign(plain, self._scheme, self._key)
+    def _computed(self, plain: str, context: Context) -> Signed | None:
+        signed = sign(plain, of_rows(self._scheme) if context is self._rows else self._scheme, self._key)
         return signed if signed[2][0] <= self._limit else None
 
 

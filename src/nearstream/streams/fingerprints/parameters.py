@@ -30,8 +30,8 @@ class TextRules:
     # A text is spaceless if at least one in `spaceless_share` of its code points belongs to a script without spaces.
     # Spaces are not counted. 0: no text is spaceless.
     spaceless_share: int = 5
-    # `plain/3` leaves out invisible characters and Arabic vowel marks, reads letters that imitate those of another
-    # script, and then letters as languages do (`plain_words.py`). Empty: every code point counts.
+    # `plain/4` leaves out invisible characters and Arabic vowel marks, reads characters that imitate those of another
+    # script, and then all as languages do (`plain_words.py`, `spelling.py`). Empty: every code point counts.
     spelling: str = ""
     signs: str = ""  # `signs/1` lets texts be equal only if their signs that mean something are. Empty: no sign counts.
     # `mail/1` masks what differs between personalised mails. `mail/2` also puts one word in the place of legal notices
@@ -121,3 +121,11 @@ class BandRules:
     min_words: int = MIN_WORDS  # a text with fewer words has no keys but digest and lineage
     # A spaceless text with fewer bytes has no keys but digest and lineage.
     min_spaceless_bytes: int = MIN_SPACELESS_BYTES
+
+
+@dataclass(frozen=True)
+class RowRules:
+    """Parameters of lists and tables of short rows, whose sketch is one of rows."""
+
+    run: int = 4  # number of rows, in the order of the alphabet, of which the smallest hash becomes a key
+    keys: int = 24  # the run is doubled until there are at most this many keys

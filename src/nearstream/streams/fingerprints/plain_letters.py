@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nearstream.streams.fingerprints.unicode_tables import REPLACED, fold_table
 
 _CODE_POINTS = 0x110000
-_LETTERS = 0x700  # all that can be replaced come before this one
+_LETTERS = 0x1400  # all that can be replaced come before this one
 _ASCII = bytes(range(0x80))
 
 # What a code point is, one bit each.
@@ -19,9 +19,10 @@ _DROPPED = 1
 _SEPARATOR = 2  # the zero width space, which separates words where no space does
 _APART = 4  # letters of such scripts, and spaces
 _HAMZA = 8
-_LATIN, _CYRILLIC, _GREEK = 16, 32, 64
-_LETTER = _LATIN | _CYRILLIC | _GREEK
-_REPLACEABLE = _DROPPED | _SEPARATOR | _HAMZA | _CYRILLIC | _GREEK
+_LATIN, _CYRILLIC, _GREEK, _OTHER = 16, 32, 64, 128  # Armenian and Cherokee
+_ALIKE = _CYRILLIC | _GREEK | _OTHER
+_LETTER = _LATIN | _ALIKE
+_REPLACEABLE = _DROPPED | _SEPARATOR | _HAMZA | _ALIKE
 
 # Characters that nobody sees, such as soft hyphens, joiners and variation selectors (Default_Ignorable_Code_Point of
 # Unicode 14), then the marks on Arabic letters and the line that stretches Arabic words.
@@ -42,6 +43,7 @@ _SCRIPTS: Final = {
     _LATIN: ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F)),
     _CYRILLIC: ((0x400, 0x481), (0x48A, 0x52F)),
     _GREEK: ((0x370, 0x3FF),),
+    _OTHER: ((0x531, 0x587), (0x13A0, 0x13F5)),
 }
 # Arabic letters with a hamza, each with its letter without.
 _ARABIC_LETTERS: Final = {0x622: 0x627, 0x623: 0x627, 0x624: 0x648, 0x625: 0x627, 0x626: 0x64A, 0x671: 0x627}
@@ -56,6 +58,11 @@ _TWINS: Final = {
         "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
         "\u03b1\u03bd\u03bf\u03c1\u03c5\u03b9",
         "ABEZHIKMNOPTYXavopui",
+    ),
+    _OTHER: (
+        "\u0555\u054d\u053c\u054f\u0561\u0563\u0566\u0570\u056c\u0578\u057d\u0581\u0585\u0575"
+        "\u13aa\u13f4\u13df\u13a0\u13ac\u13c0\u13bb\u13a5\u13ab\u13e6\u13de\u13b7\u13e2\u13a1\u13da\u13a2\u13d9\u13b3\u13cd\u13c3",
+        "OULSwqqhlnugojABCDEGHiJKLMPRSTVWYZ",
     ),
 }
 # Control characters but those of lines, and the anchors of annotations.
@@ -86,8 +93,8 @@ def plain_letters(text: str) -> str:
 
     1. Invisible characters are left out, and so are zero width spaces between letters of scripts with spaces.
     2. Arabic letters lose their vowel marks and their hamza.
-    3. If a word mixes letters of Latin, Cyrillic and Greek, letters that look like those of the script in which most of
-       the text is become these, in all words that mix scripts or consist of such letters.
+    3. If a word mixes Latin, Cyrillic, Greek, Armenian or Cherokee, characters become those that they look like in the
+       script of most of the text, in all words that mix scripts or consist of such characters.
     """
     if text.isascii():
         return text
@@ -98,7 +105,7 @@ def plain_letters(text: str) -> str:
     plain = codes
     if seen & (_DROPPED | _SEPARATOR | _HAMZA):
         plain = _without_hamza(_seen(plain))
-    if seen & (_CYRILLIC | _GREEK):
+    if seen & _ALIKE:
         plain = _in_one_script(plain)
     return text if plain is codes else plain.tobytes().decode("utf-32-le", "surrogatepass")
 
@@ -146,7 +153,7 @@ def _in_one_script(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
         return codes
     places = np.flatnonzero(scripts)
     certain = scripts[places[~_has_twin().take(codes[places])]]
-    most = max((_LATIN, _CYRILLIC, _GREEK), key=lambda script: np.count_nonzero(certain == script))
+    most = max(_SCRIPTS, key=lambda script: np.count_nonzero(certain == script))
     twins = _twins(most)
     firsts = np.flatnonzero(np.diff(places, prepend=-2) > 1)  # of each word, among the letters
     is_own = scripts[places] == most

@@ -42,8 +42,9 @@ _LATIN_RANGES: Final = (
 )
 _LATIN_NAME = re.compile(
     r"(?:NEGATIVE (?:CIRCLED|SQUARED) )?(?:LATIN|REGIONAL INDICATOR SYMBOL) (?:SMALL |CAPITAL )?LETTER "
-    r"(?:SMALL CAPITAL |SCRIPT )?([A-Z]|AE|OE)(?: WITH .+)?"
+    r"(?:SMALL CAPITAL |SCRIPT |OPEN )?([A-Z]|AE|OE|ALPHA|IOTA|UPSILON)(?: WITH .+)?"
 )
+_LATIN_GREEK = {"ALPHA": "a", "IOTA": "i", "UPSILON": "u"}
 # What a code point is, one bit each.
 _MARK, _EAST_ASIAN, _BLANK = 1, 2, 4
 # Han, Hiragana, Katakana and Bopomofo, which put no blanks between words. Blanks beside them are layout.
@@ -234,7 +235,7 @@ def _latin() -> dict[int, str]:
     for code in (code for first, last in _LATIN_RANGES for code in range(first, last + 1)):
         name = _LATIN_NAME.fullmatch(unicodedata.name(chr(code), ""))
         if name and not fold_table()[code] & REPLACED:
-            rows[code] = name[1].lower()
+            rows[code] = _LATIN_GREEK.get(name[1], name[1].lower())
     return rows
 
 

@@ -1,7 +1,7 @@
 """Spellings of one text that are no matter of single characters.
 
-These are escapes of HTML in a text, UTF-8 that was read as Windows-1252, characters set apart, numbers with and
-without groups, and the umlauts of German and Scandinavian texts as two characters.
+These are escapes of HTML in a text, UTF-8 that was read as Windows-1252, characters set apart, digits within words,
+numbers with and without groups, and the umlauts of German and Scandinavian texts as two characters.
 """
 
 import html
@@ -28,6 +28,12 @@ _SHAPE = bytes(
 _APART, _GROUPED = b" a a a a ", b"0,000,000"
 _LETTERS_APART = re.compile(r"(?<![^\W_])(?:[^\W\d_] )+[^\W\d_](?![^\W_])")
 _GROUPS = re.compile(r"(?<![0-9.,'])[0-9]{1,3}([,.'])[0-9]{3}(?:\1[0-9]{3})+(?![0-9])")
+_WITHIN = (b"a0a", b"a00a")
+# A digit, or one twice, within a word that can be spoken. Names of products and ids mostly cannot, or have more digits.
+_WITH_DIGITS = re.compile(r"(?<![^\W_])[a-zA-Z]+(?:([013457])\1?[a-zA-Z]+)+(?![^\W_])")
+_UNSPOKEN = re.compile("[aeiouy]{4}|[^aeiouy]{4}|^[^aeiouy]+$", re.IGNORECASE)
+_SEEN_AS = str.maketrans("013457", "oieast")
+_WORD_LETTERS = 4  # at least, and three more for each digit from the third one on
 # Pairs for one umlaut, after the pairs for none, as in `neue` and `Quelle`. Replacing takes a tenth of a pattern.
 _KEPT, _MARKED = ("aue", "eue", "que"), "\ufdd0"
 _UMLAUTS = ("ae", "Ae", "oe", "Oe", "ue", "Ue", "aa", "Aa")
@@ -58,13 +64,33 @@ def _as_utf8(found: re.Match[str]) -> str:
 
 
 def joined(text: str, *, has_umlauts: bool) -> str:
-    """Join words set apart, groups of numbers, and the two characters of an umlaut."""
-    raw = text.encode("utf-8", "surrogatepass").translate(_SHAPE, _HIGH)
+    """Join words set apart, groups of numbers and umlauts, and read digits within words."""
+    raw = _shape(text)
     if _APART in raw:
         text = _LETTERS_APART.sub(lambda found: found[0].replace(" ", ""), text)
     if _GROUPED in raw:
         text = _GROUPS.sub(lambda found: found[0].replace(found[1], ""), text)
+    if any(within in raw for within in _WITHIN):
+        text = _WITH_DIGITS.sub(lambda found: _spoken(found[0]) or found[0], text)
     return _without_second_letters(text) if has_umlauts else text
+
+
+def words_with_digits(text: str) -> str:
+    """Return the words with digits that are read, which make a text another one."""
+    if not any(within in _shape(text) for within in _WITHIN):
+        return ""
+    return " ".join(found[0].lower() for found in _WITH_DIGITS.finditer(text) if _spoken(found[0]))
+
+
+def _spoken(word: str) -> str:
+    """Return a word as it is spoken, empty if it is hardly a word."""
+    digits, spoken = sum(map(str.isdigit, word)), word.translate(_SEEN_AS)
+    is_word = len(word) - digits >= max(_WORD_LETTERS, 3 * digits - 2) and not _UNSPOKEN.search(spoken)
+    return spoken if is_word else ""
+
+
+def _shape(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass").translate(_SHAPE, _HIGH)
 
 
 def _without_second_letters(text: str) -> str:

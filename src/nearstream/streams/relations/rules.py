@@ -109,7 +109,7 @@ SHARED_PASSAGE = Rule(
         (("common_words", ">=", "common_words_min"),),
     ),
 )
-RULES = (FEW_EDITS, SCATTERED_NOISE, NO_COMMON_TEXT, REORDERED, COVERED, SPREAD_EDITS, SHARED_PASSAGE)
+RULES = (FEW_EDITS, SCATTERED_NOISE, REORDERED, NO_COMMON_TEXT, COVERED, SPREAD_EDITS, SHARED_PASSAGE)
 """The rules that numbers decide, in the order in which they are tried."""
 
 RULES_OF_TEXTS = (EQUAL_DIGEST, TOO_SHORT, *RULES)

@@ -5,7 +5,7 @@ become index keys.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -29,6 +29,7 @@ from nearstream.streams.fingerprints.parameters import (
     BandRules,
     LdRules,
     NoiseRules,
+    RowRules,
     SampledRules,
     SketchRules,
     TextRules,
@@ -73,6 +74,7 @@ class Scheme:
     noise: NoiseRules | None = None
     sampled: SampledRules | None = None
     bands: BandRules = field(default_factory=BandRules)
+    rows: RowRules = field(default_factory=RowRules)
     spec: int = SPEC
     unicode: int = UNICODE
 
@@ -190,17 +192,19 @@ class Scheme:
 
 _COMPACT_LD = LdRules(rates=(16, 32, 64, 128), symbol_bits=16, gap_bits=0, gap_steps=GAP_STEPS, max_symbols=1_024)
 _FINE_LD = LdRules(rates=(1, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536), max_symbols=8_192)
+_MAIL_LD = replace(_FINE_LD, max_symbols=2_048)
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "fine": {
-        "text": TextRules(spelling="plain/3", signs="signs/1"),
+        "text": TextRules(spelling="plain/4", signs="signs/1"),
         "ld": _FINE_LD,
         "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
         "sampled": SampledRules(),
         "bands": BandRules(bands=4),
     },
     "mail": {
-        "text": TextRules(spelling="plain/3", signs="signs/1", masks="mail/2"),
+        "text": TextRules(spelling="plain/4", signs="signs/1", masks="mail/2"),
         "sketch": SketchRules(shingle_words=3),
+        "ld": _MAIL_LD,
         "anchors": AnchorRules(dense_below=400),
     },
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},

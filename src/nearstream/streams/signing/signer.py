@@ -8,15 +8,19 @@ from dataclasses import astuple, replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.fingerprints.parameters import ITEM_WORDS, LD_WINDOW_BYTES, WINDOW_RULES
+from nearstream.streams.fingerprints.parameters import ITEM_WORDS, LD_WINDOW_BYTES, WINDOW_RULES, AnchorRules
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 from nearstream.streams.fingerprints.plain_words import accents
 from nearstream.streams.fingerprints.rewriting import rewritten
+from nearstream.streams.fingerprints.short_rows import short_rows
+from nearstream.streams.fingerprints.spelling import words_with_digits
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import Context, Signed, native
 from nearstream.streams.signing.scheme import Scheme
@@ -72,6 +76,7 @@ class Signer:
         self._context = native.context(packed_context(scheme, key))
         of_windows = replace(scheme, anchors=WINDOW_RULES, sampled=None, noise=None)
         self._window_context = native.context(packed_context(of_windows, key))
+        self._rows = native.context(packed_context(of_rows(scheme), key))
 
     def sign(self, document: Document, origin: Origin | None = None, degraded: tuple[str, ...] = ()) -> Signature:
         """Sign a complete document.
@@ -107,7 +112,7 @@ class Signer:
     def _signed(self, text: str) -> Signed | None:
         plain = rewritten(text, self._scheme.text)
         signed = self._computed(plain, self._context)
-        return signed and self._with_digests(signed, plain, text)
+        return signed and self._with_digests(self._with_rows(signed, plain), plain, text)
 
     def _computed(self, plain: str, context: Context) -> Signed | None:
         """Return what C computes of a text, None if its normal form is too large."""
@@ -115,16 +120,28 @@ class Signer:
         tables = None if len(raw) == len(plain) else unicode_tables()
         return native.sign(context, tables, raw, self._max_bytes)
 
+    def _with_rows(self, signed: Signed, plain: str) -> Signed:
+        """Return what was signed with the sketch of the rows of a list, and with anchors among them."""
+        rows = short_rows(plain)
+        of_rows = self._computed(rows, self._rows) if rows else None
+        if of_rows is None:
+            return signed
+        digest, raw_digest, content = signed
+        anchors = np.unique(np.frombuffer(content[-1] + of_rows[2][-1], dtype="<u8"))
+        keys = anchors[: self._scheme.anchors.max_anchors].tobytes()
+        return digest, raw_digest, (*content[:5], of_rows[2][5], *content[6:9], keys)
+
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
 
-        Signs, accents and text that no normal form holds change the first half of its digest. The second half still
-        tells whether the letters are equal. The raw digest of a rewritten text is that of the text as it came.
+        Signs, accents, digits within words and text that no normal form holds change the first half of its digest. The
+        second half still tells whether the letters are equal. The raw digest of a rewritten text is that of the text as
+        it came.
         """
         digest, raw_digest, content = signed
-        found = (
-            signs(plain) + unread(text) + accents(text).encode("utf-8", "replace") if self._scheme.text.signs else b""
-        )
+        found = b""
+        if self._scheme.text.signs:
+            found = signs(plain) + unread(text) + (accents(text) + words_with_digits(text)).encode("utf-8", "replace")
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:
@@ -173,6 +190,12 @@ def _present(value: _Value | None, name: str) -> _Value:
     if value is None:
         raise ValueError(f"{name}: a value expected in a complete document")
     return value
+
+
+def of_rows(scheme: Scheme) -> Scheme:
+    """Return the scheme that signs the rows of a list, each as one word."""
+    anchors = AnchorRules(words=1, run=scheme.rows.run, max_anchors=scheme.rows.keys)
+    return replace(scheme, sketch=replace(scheme.sketch, shingle_words=1), anchors=anchors, sampled=None, noise=None)
 
 
 def packed_context(scheme: Scheme, key: HashKey) -> bytes:

@@ -54,6 +54,6 @@ def test_what_was_made_of_a_text_is_read_as_the_text(seed: int) -> None:
 
 
 def test_reading_comes_before_masking() -> None:
-    rules = TextRules(spelling="plain/3", masks="mail/1")
+    rules = TextRules(spelling="plain/4", masks="mail/1")
     assert rewritten("Your c\u00ado\u0501e is 4711", rules) == "your code is 0"
     assert rewritten("co\u00adde", TextRules()) == "co\u00adde"

@@ -11,7 +11,7 @@ from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.sent_places import sent_places
 
-RULES = TextRules(spelling="plain/3")
+RULES = TextRules(spelling="plain/4")
 GERMAN = (
     "Für Gäste der großen Höhle müssen wir neue Öfen aufstellen und den Eingang größer machen."
     " Die Behörde prüft das Geländer, und aus der Quelle fließt Wasser."
@@ -87,16 +87,19 @@ def test_another_spelling_of_a_text_has_its_form(text: str, spell: Callable[[str
     [
         ("sold 1,204,550 of 3'000'000", "sold 1204550 of 3000000"),
         ("ᴛʜᴇ \u1d0f\ua730\ua730\u026a\u1d04\u1d07", "the office"),
+        ("an acc0unt, p4ssw0rd, fr33dom, unl1ke v1agra", "an account, password, freedom, unlike viagra"),
+        ("\u0585ffi\u0581e \u13dfl\u0585se, \u0251ccount", "offige Close, account"),
         ("&lt;p&gt;Tom &amp;amp; Ann said &amp;quot;no&amp;quot;.&lt;/p&gt;", 'Tom & Ann said "no".'),
     ],
 )
-def test_escapes_groups_and_small_capitals_are_read(one: str, other: str) -> None:
+def test_escapes_groups_and_letters_that_look_alike_are_read(one: str, other: str) -> None:
     assert form(one) == form(other)
 
 
 # Words of other meanings, each in a text of its language.
 DIFFERENT = """poet pot|does dos|blue blu|shoe sho|due du|aerial arial|3.141 3141|1.204 1204|12:30 1230|a b ab|AT&T ATT
-&c amp|caf\u00e9\u201d caf|Ét\u00e9\u2019 Et|Ukrïne Ukrine2|Рівне гвне|й ы|ї іи|\u304c \u304b"""
+&c amp|caf\u00e9\u201d caf|Ét\u00e9\u2019 Et|Ukrïne Ukrine2|i18n ien|mp4a mpaa|a3f9c0de affcode
+ab1cd3f4g abicdefag|sha256sum shasum|b0a boa|covid19 covidig|Рівне гвне|й ы|ї іи|\u304c \u304b"""
 
 
 @pytest.mark.parametrize("pair", DIFFERENT.replace("\n", "|").split("|"))

@@ -13,9 +13,12 @@ from nearstream.schemas.documents.document import SENDER_DOMAIN_LABEL
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.estimates.estimate import Estimate
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.relations.describe import CONFIDENCE
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.relations.verdict import Verdict, relate
+from nearstream.streams.signing.scheme import preset
+from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import sign, with_noise, words
 
 
@@ -141,6 +144,38 @@ def test_shuffled_paragraphs_are_rearranged_but_one_moved_sentence_is_not() -> N
     Random(1).shuffle(shuffled)
     assert verdict(list(chain(*shuffled)), list(chain(*paragraphs))).relation == "rearranged"
     assert verdict([*LONG[20:900], *LONG[:20], *LONG[900:]], LONG).relation == "near_duplicate"
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("count", [20, 200])
+def test_short_rows_in_another_order_are_rearranged_and_new_rows_are_not(count: int, size: int) -> None:
+    rows = [" ".join(words(seed, size)) for seed in range(count)]
+    kept, new = rows[count // 5 :], [" ".join(words(seed, size)) for seed in range(900, 900 + count // 5)]
+    older = sign("\n".join(rows), "a")
+    for other in (rows[::-1], sorted(rows), Random(1).sample([*kept, *new], count)):
+        newer = sign("\n".join(other), "b")
+        assert relate(newer, older, estimate(newer, older)).relation == "rearranged"
+        assert len({*anchors_of(newer)} & {*anchors_of(older)}) >= 4
+    changed = sign("\n".join([*kept, *new]), "b")
+    assert relate(changed, older, estimate(changed, older)).relation != "rearranged"
+
+
+def anchors_of(signature: Signature) -> list[bytes]:
+    return [signature.anchors[at : at + 8] for at in range(0, len(signature.anchors), 8)]
+
+
+@pytest.mark.parametrize("label", ["fine", "mail"])
+@pytest.mark.parametrize("changed", range(1, 7))
+def test_texts_of_one_template_get_one_answer_under_any_key(changed: int, label: str) -> None:
+    report = words(changed, 40)
+    places = Random(changed).sample(range(40), changed)
+    other = [word if place not in places else "elsewhere" for place, word in enumerate(report)]
+    found = set()
+    for key in (HashKey.from_secret(bytes([secret])) for secret in range(12)):
+        signer = Signer(preset(label, key), key)
+        one, two = sign(report, "a", signer), sign(other, "b", signer)
+        found.add(relate(one, two, estimate(one, two)).relation)
+    assert len(found) == 1
 
 
 def test_short_texts_without_spaces_are_measured_in_bytes() -> None:

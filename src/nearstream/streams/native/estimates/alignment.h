@@ -22,6 +22,7 @@ typedef int64_t i64;
 /* One text. Only the first text has the hash table of `head` and `next`. */
 typedef struct {
     const i64 *symbols, *starts; /* `starts`: bytes where the windows of the symbols start, and where the text ends */
+    i64 rate;
     size_t size, count;          /* of all symbols, and of kept ones */
     u32 *kept;                   /* ascending indices of the symbols that may be common */
     u32 *match, *end;            /* indices of matches, which are found from the last to the first */
@@ -239,6 +240,33 @@ static int take_indices(Text text[2], Workspace *space)
     return 1;
 }
 
+/* Returns whether a match is next to another one in both texts. */
+static int is_in_run(const Text text[2], size_t k, size_t matches)
+{
+    int before = k > 0, behind = k + 1 < matches;
+    for (int side = 0; side < 2; side++) {
+        const u32 *at = text[side].match + k;
+        before = before && at[-1] + 1 == at[0];
+        behind = behind && at[0] + 1 == at[1];
+    }
+    return before || behind;
+}
+
+/* Drops matches that have none beside them. Where all windows are symbols, such matches are nearly all chance, which
+ * comes elsewhere under another key. */
+static void drop_lone_matches(Text text[2])
+{
+    size_t matches = (size_t)(text[0].end - text[0].match), kept = matches;
+    for (size_t k = matches; k--;)
+        if (is_in_run(text, k, matches)) {
+            kept--;
+            text[0].match[kept] = text[0].match[k];
+            text[1].match[kept] = text[1].match[k];
+        }
+    text[0].match += kept;
+    text[1].match += kept;
+}
+
 /* Aligns two texts of which size, symbols and starts are known. Nothing is matched if they have fewer common symbols
  * than `least`. Returns 0 if there is no memory. */
 static int align(Text text[2], i64 least, Workspace *space, size_t *common)
@@ -248,7 +276,11 @@ static int align(Text text[2], i64 least, Workspace *space, size_t *common)
     keep_indices(&text[0], &text[1]);
     keep_indices(&text[1], &text[0]);
     *common = count_common(&text[0], &text[1]);
-    return (i64)*common < least || match_in_order(text, &space->rows);
+    if ((i64)*common >= least && !match_in_order(text, &space->rows))
+        return 0;
+    if (text[0].rate == 1)
+        drop_lone_matches(text);
+    return 1;
 }
 
 static size_t matches_of(const Text text[2])

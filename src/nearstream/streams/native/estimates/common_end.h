@@ -16,14 +16,16 @@ static int has_text_above(const Content *text, const View *own, const View *othe
     size_t above = 0;
     for (size_t i = 0; i < other->size; i++)
         seen[other->symbols[i] & ((1 << SEEN_BITS) - 1)] = 1;
-    for (; above < own->size; above++) {
+    size_t run = own->rate == 1 ? 2 : 1; /* where all windows are symbols, a common one alone may be chance */
+    for (; above + run <= own->size; above++) {
         size_t i = seen[own->symbols[above] & ((1 << SEEN_BITS) - 1)] ? 0 : other->size;
-        while (i < other->size && other->symbols[i] != own->symbols[above])
+        while (i + run <= other->size && memcmp(other->symbols + i, own->symbols + above, run * sizeof(i64)))
             i++;
+        i = i + run <= other->size ? i : other->size;
         if (i < other->size)
             break;
     }
-    if (above == own->size || above < ABOVE_SYMBOLS)
+    if (above + run > own->size || above < ABOVE_SYMBOLS)
         return 0;
     return own->starts[above] >= ABOVE_BYTES && text->n_bytes - own->starts[above] <= END_BYTES;
 }

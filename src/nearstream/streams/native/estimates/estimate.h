@@ -12,6 +12,9 @@
 
 #define GATE_SHARE 0.04
 #define GATE_RATIO 0.9
+#define LEAST_ROWS 0.3
+#define ORDERED_PART 0.5
+#define ROWS_TOUCHED 3
 enum { GATE_SYMBOLS = 4, SHINGLE_WORDS = 5, SPACELESS_SHINGLE_BYTES = 12 };
 enum { MIN_WORDS = 8, MIN_SPACELESS_BYTES = 40 };
 
@@ -57,6 +60,11 @@ static double width_of(const Content *text)
 static double at_most_one(double share)
 {
     return share < 1 ? share : 1;
+}
+
+static double ratio(double part, double whole)
+{
+    return whole != 0 ? part / whole : 0;
 }
 
 /* Returns whether the first text is the shorter one. */
@@ -122,7 +130,8 @@ static i64 least_common(const Side *shorter, const Side *longer)
 
 static Text text_of(const Side *side)
 {
-    return (Text){.symbols = side->view->symbols, .starts = side->view->starts, .size = side->view->size};
+    const View *view = side->view;
+    return (Text){.symbols = view->symbols, .starts = view->starts, .rate = view->rate, .size = view->size};
 }
 
 /* Marks the matches as taken in copies of the symbols. Returns 0 if there is no memory. */
@@ -194,12 +203,26 @@ static double common_shingles(const Side both[2], const Found *found, double rat
     double new_per_byte = per_byte * (new_one > new_other ? new_one : new_other);
     double moved = shingle_bytes(found->moved, lead), guessed = moved * (found->symbols_per_match - 1);
     double bytes = shingle_bytes(found->in_order, lead) + moved + guessed;
-    double uncertain = rate * sqrt((double)(found->in_order.count + 1));
+    double uncertain = rate > 1 ? rate * sqrt((double)(found->in_order.count + 1)) : 0;
     double deviation = sqrt(uncertain * uncertain + guessed * guessed);
     double common = weighted_shingles(bytes * new_per_byte, deviation * new_per_byte, resemblance, one, other);
     double most = common + (double)least_of(counts[0] - one, counts[1] - other);
     double counted = bytes * per_byte > common ? bytes * per_byte : common;
     return counted < most ? counted : most;
+}
+
+/* Returns the common rows of two lists, as shingles, if most of these are in another order, else 0. The sketches of lists
+ * are sets of rows. If only some rows had changed, windows would have survived as often as all rows that they touch. A
+ * text that repeats itself is no list, because a set does not show how often it has a row. */
+static double rows_in_other_order(const Side both[2], const Found *found, double resemblance)
+{
+    i64 one = both[0].content->shingles, other = both[1].content->shingles, fewer = least_of(one, other);
+    i64 counts[2] = {shingle_count(both[0].content), shingle_count(both[1].content)};
+    double rows = at_most_one(ratio(resemblance / (1 + resemblance) * (double)(one + other), (double)fewer));
+    double in_order = ratio((double)found->matches, (double)both[0].view->size);
+    if (rows < LEAST_ROWS || in_order >= ORDERED_PART * pow(rows, ROWS_TOUCHED) || 2 * fewer < most_of(counts[0], counts[1]))
+        return 0;
+    return rows * (double)least_of(counts[0], counts[1]);
 }
 
 /* Writes the distance with its band, in characters. It sorts the blocks. */
@@ -232,11 +255,6 @@ static void write_distance(const Side both[2], const Found *found, Comparing *wi
         *characters[i] = distance > 0 ? distance : 0;
     }
     out->scattered = !out->is_equal && found->scattered.single;
-}
-
-static double ratio(double part, double whole)
-{
-    return whole != 0 ? part / whole : 0;
 }
 
 /* Writes the numbers that follow from others. */
@@ -286,7 +304,9 @@ static int write_estimate(Side both[2], i64 least, Comparing *with, Estimate *ou
         .is_short = is_short(shorter) || is_short(longer),
     };
     memcpy(out->shorter_digest, shorter->digest, DIGEST);
-    out->common_shingles = common_shingles(both, &found, (double)out->rate, lead, out->sketch_resemblance);
+    double rows = rows_in_other_order(both, &found, out->sketch_resemblance);
+    double in_place = common_shingles(both, &found, (double)out->rate, lead, out->sketch_resemblance);
+    out->common_shingles = rows > in_place ? rows : in_place;
     write_distance(both, &found, with, out);
     write_shares(out);
     return 1;
