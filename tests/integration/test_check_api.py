@@ -86,6 +86,25 @@ async def test_a_json_document_is_compared_in_its_collection(api: Api) -> None:
     assert answer[1]["verdict"] == "near_duplicate"
 
 
+async def test_lines_get_the_answers_of_single_questions_and_a_bad_line_its_error(api: Api) -> None:
+    for number, text in enumerate(TEXTS[:8]):
+        await api.admit(f"{number}", text)
+    texts = [*TEXTS[:12], NEAR, f"{OTHER} {TEXTS[20]}", TEXT[:2000], "two words", ""]
+    documents = [json.dumps({"text": text}) for text in texts]
+    documents += [json.dumps({"text": TEXT, "collection": "other", "against": ["default"]})]
+    singles = [(await api.ask(each, Content_Type="application/json"))[1] for each in documents]
+    lines = [*documents[:7], "{", " ", *documents[7:]]
+    url, kind = f"http://{api.address}/v1/check", {"Content-Type": "application/x-ndjson"}
+    async with api.session.post(url, data="\n".join(lines), headers=kind) as response:
+        status, told = response.status, [json.loads(line) for line in (await response.read()).splitlines()]
+    assert status == 200
+    assert told.pop(7)["error"] == "not_json"
+    assert told == singles
+    for many, query in ((b"{}\n" * 65, ""), (b"\n", ""), (b"{}", "?learn=1"), (b"{}", "?bare=1")):
+        status, answer = await api.send("POST", f"/v1/check{query}", many, **kind)
+        assert (status, answer["error"]) == (400, "bad_request")
+
+
 async def test_references_are_asked_too_and_only_those_that_a_token_may_name(redis_url: str) -> None:
     async with served(redis_url, api_token=f"{TOKEN} mail 0 against=good") as api:
         api.session.headers["Authorization"] = f"Bearer {TOKEN}"

@@ -116,7 +116,8 @@ ROUTES = {
             "200": {
                 "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
                 "content": {
-                    "application/json": {"schema": {"anyOf": [_reference(CheckAnswer), _reference(BareAnswer)]}}
+                    "application/json": {"schema": {"anyOf": [_reference(CheckAnswer), _reference(BareAnswer)]}},
+                    "application/x-ndjson": {"schema": {"type": "string"}},
                 },
             },
             "503": _response("With `bare`: there is no answer. Ask again after `Retry-After`."),
@@ -135,6 +136,7 @@ ROUTES = {
             "text/plain": {"type": "string"},
             "text/html": {"type": "string"},
             "application/vnd.nearstream.signature": {"type": "array"},
+            "application/x-ndjson": {"type": "string", "description": "Up to 64 lines, each a document in JSON."},
         },
     ),
     "skip": Route(

@@ -32,8 +32,9 @@ from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sen
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
 
 MAIL_TYPE, SIGNATURE_TYPE = "message/rfc822", "application/vnd.nearstream.signature"
+LINES_TYPE = "application/x-ndjson"
 _ATTACHMENTS_SHARE = 0.5  # of the time for an answer, after which no more attachments are read
-READABLE = (MAIL_TYPE, "text/plain", "application/json", *sorted(HTML_TYPES), SIGNATURE_TYPE)
+READABLE = (MAIL_TYPE, "text/plain", "application/json", *sorted(HTML_TYPES), SIGNATURE_TYPE, LINES_TYPE)
 DEFAULT_TYPE = "application/json"  # of a body without a type
 HEADER_BYTES = 8190  # of one header, and of the request line
 HEADERS = 64

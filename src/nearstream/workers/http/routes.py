@@ -10,7 +10,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from nearstream.schemas.checks.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
+from nearstream.schemas.documents.record import ConsumerRecord, header
 from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
@@ -20,6 +22,7 @@ from nearstream.workers.http.openapi import description
 from nearstream.workers.http.requests import (
     ACCESS,
     IN_USE,
+    LINES_TYPE,
     SECURITY_HEADERS,
     SIGNATURE_TYPE,
     RefusedError,
@@ -73,6 +76,8 @@ async def _check(checker: Checker, learner: Learner, request: web.Request) -> we
         _require_unread(checker, request)  # before the body takes memory
         record = await read_record(request, checker.deployment.document_limits.value_bytes)
         began = perf_counter()
+        if type_of_body(request) == LINES_TYPE:
+            return await _check_lines(checker, record, request)
         learns = learner if request.query.get("learn") == "1" else None
         answer = await checker.check(record, request[ACCESS], learns, partial(request.__setitem__, IN_USE))
     except InvalidMessageError:
@@ -81,6 +86,17 @@ async def _check(checker: Checker, learner: Learner, request: web.Request) -> we
     CHECKS.labels(answer.verdict).inc()
     CHECK_SECONDS.observe(perf_counter() - began)
     return _bare(answer) if request.query.get("bare") == "1" else json_response(answer)
+
+
+async def _check_lines(checker: Checker, record: ConsumerRecord, request: web.Request) -> web.Response:
+    """Answer a line for each line."""
+    if header(record.headers, "content-encoding"):
+        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected lines without content-encoding")
+    answers = await checker.check_lines(record.value or b"", request[ACCESS])
+    for answer in answers:
+        CHECKS.labels(answer.verdict if isinstance(answer, CheckAnswer) else "refused").inc()
+    body = b"".join(msgspec.json.encode(answer) + b"\n" for answer in answers)
+    return web.Response(body=body, content_type=LINES_TYPE, headers=SECURITY_HEADERS)
 
 
 def _bare(answer: CheckAnswer) -> web.Response:
@@ -109,6 +125,8 @@ def _require_unread(checker: Checker, request: web.Request) -> None:
     for name in ("learn", "bare"):
         if request.query.get(name, "0") not in ("0", "1"):
             raise RefusedError(400, "bad_request", f"expected {name}=0 or {name}=1")
+    if type_of_body(request) == LINES_TYPE and "1" in (request.query.get("learn"), request.query.get("bare")):
+        raise RefusedError(400, "bad_request", "expected no learn=1 and bare=1 with JSON Lines")
     if request.query.get("learn") == "1" and type_of_body(request) == SIGNATURE_TYPE:
         raise RefusedError(
             400, "bad_request", "expected a document to learn, send a signature with `nearstream produce`"
