@@ -118,7 +118,8 @@ def known_reference(
     They are those of the family of which it is a copy, else those of a text of which it has a passage.
     """
     match, known = reference_match(found), _known(found, details)
-    labels = known.labels if known.known else labelled.labels if labelled else NO_LABELS
+    own = known.labels if known.known != "disputed" else NO_LABELS
+    labels = own if known.known or labelled is None else labelled.labels
     return KnownReference(**asdict(match), labels=labels) if match else None
 
 

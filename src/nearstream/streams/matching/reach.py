@@ -27,7 +27,7 @@ _WORDS_MIN = 8  # of an equal mail, because "yes" and "thank you" are everybody'
 _FORM_WORDS = 64  # Below this a near copy may be a form, such as an invoice, that many use.
 _BROAD_MIN = 5  # members of a family, and domains that sent them: all waves have more, and few notices
 _ESTABLISHED_MIN = 5  # earlier mails of a domain without a label
-_ESTABLISHED_MS = DAY_MS // 2  # between the first and the last of these: more than one burst
+_ESTABLISHED_MS = DAY_MS // 2  # between these and the last one of the domain: more than one burst
 _DISPUTED_MIN = 10  # older mails without a label, for each label
 _BESIDE = (ATTACHMENTS_LABEL, LINKS_LABEL)
 
@@ -86,8 +86,8 @@ def _witness(asked: Signature, spams: Sequence[Recorded], others: Sequence[Recor
 
 
 def _is_over_days(mails: Sequence[Recorded]) -> bool:
-    times = [each.observed_at_ms for each in mails]
-    return max(times) - min(times) >= _ESTABLISHED_MS
+    times = sorted(each.observed_at_ms for each in mails)
+    return times[-1] - times[_ESTABLISHED_MIN - 1] >= _ESTABLISHED_MS
 
 
 def _shared_beside(asked: Comparable, spams: Sequence[Recorded], own: Sequence[Recorded]) -> Witness:

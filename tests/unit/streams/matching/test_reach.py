@@ -83,6 +83,8 @@ def test_a_label_on_a_copy_of_a_notice_does_not_reach_whoever_has_sent_it_for_da
     phish, notice = mail("bad", links="b" * 12), mail("asked", [*LONG, "new"], "firm", "a" * 12)
     assert said(notice, family(*notices(24), *wave(), spam=phish)) == (None, "established")
     assert said(notice, family(*notices(2), *wave(), spam=phish)) == ("near_bad", "near")  # it may be a wave too
+    burst = [mail("first", [*LONG, "no"], "firm", "a" * 12, before=DAY), *notices(2)]
+    assert said(notice, family(*burst, *wave(), spam=phish)) == ("near_bad", "near")
     assert said(mail("other", links="b" * 12), family(*notices(24), *wave(), spam=phish)) == ("known_bad", "equal")
 
 
