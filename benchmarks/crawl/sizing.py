@@ -73,18 +73,18 @@ async def measure(servers: Servers, fetches: Sequence[Sequence[ConsumerRecord]])
         await deployed.drained(SIGNATURES.name)
         start = await _decided(deployed)  # of a process that has little to do
         for records in fetches:
-            rest, before = records[_WARM:], (_seconds_of(worker), _server_seconds(redis), _bytes(redis), _logs(servers))
+            rest, before = records[_WARM:], (seconds_of(worker), server_seconds(redis), bytes_of(redis), _logs(servers))
             await _send(deployed, rest)
             await deployed.drained(DOCUMENTS.name)
             await deployed.drained(SIGNATURES.name)
-            after = _seconds_of(worker), _server_seconds(redis), _bytes(redis)
+            after = seconds_of(worker), server_seconds(redis), bytes_of(redis)
             decide = await _decided(deployed) - start
             costs = {
                 "worker_ms": 1000 * (after[0] - before[0]),
                 "decide_ms": 1000 * decide,
-                "redis_ms": 1000 * (_server_seconds(redis) - before[1]),
+                "redis_ms": 1000 * (server_seconds(redis) - before[1]),
                 "index_bytes": after[2] - before[2],
-                "decision_bytes": _bytes(redis) - after[2],
+                "decision_bytes": bytes_of(redis) - after[2],
                 **{f"{topic}_bytes": size - before[3].get(topic, 0) for topic, size in _logs(servers).items()},
             }
             found.append({name: round(value / len(rest), 2) for name, value in costs.items()})
@@ -105,23 +105,25 @@ async def _decided(deployed: BenchmarkDeployment) -> float:
     """Decide about all verdicts, and return the CPU seconds of the process."""
     with deployed.process("nearstream", "worker", "decide") as decide:
         await deployed.drained(VERDICTS.name)
-        return _seconds_of(decide)
+        return seconds_of(decide)
 
 
-def _seconds_of(pid: int) -> float:
+def seconds_of(pid: int) -> float:
     """Return the CPU seconds of a process and of its children, also of those that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     listed = [each.read_text(encoding="ascii").split() for each in Path(f"/proc/{pid}/task").glob("*/children")]
     ended = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    return ended + sum(_seconds_of(int(child)) for children in listed for child in children)
+    return ended + sum(seconds_of(int(child)) for children in listed for child in children)
 
 
-def _server_seconds(redis: Redis) -> float:
+def server_seconds(redis: Redis) -> float:
+    """Return the CPU seconds of a server."""
     used = redis.info("cpu")
     return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
 
-def _bytes(redis: Redis) -> int:
+def bytes_of(redis: Redis) -> int:
+    """Return the bytes of memory that the data take."""
     memory = redis.info("memory")
     return int(memory["used_memory"] - memory["mem_clients_normal"] - memory["mem_aof_buffer"])
 

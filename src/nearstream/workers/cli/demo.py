@@ -21,7 +21,7 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream demo`."""
     declare(parser, run_demo, example="nearstream demo --events")
     documents = [str(EXAMPLES / "documents.jsonl")]
-    parser.set_defaults(paths=documents, reference=None, index=None, text_column="text", id_column="id")
+    parser.set_defaults(paths=documents, reference=None, index=None, text_column="text", id_column="id", members=False)
     add_choice(parser)
     add_quiet(parser)
     parser.add_argument(

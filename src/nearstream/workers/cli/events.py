@@ -116,9 +116,10 @@ def print_event(event: Event) -> None:
     print_line(line(event), color=_COLORS[kind], flush=True)
 
 
-def print_verdict(verdict: DocumentVerdict, distance_exact: int | None = None) -> None:
-    """Print a verdict and its references, one line each, at once and in color."""
-    print_line(verdict_line(verdict, distance_exact=distance_exact), color=_COLORS[verdict.verdict], flush=True)
+def print_verdict(verdict: DocumentVerdict, distance_exact: int | None = None, places: str = "") -> None:
+    """Print a verdict with where its documents are, and its references, one line each, at once and in color."""
+    told = verdict_line(verdict, distance_exact=distance_exact)
+    print_line(f"{told}  {places}" if places else told, color=_COLORS[verdict.verdict], flush=True)
     for each in verdict.references or ():
         print_line(reference_line(each), flush=True)
 
@@ -214,7 +215,7 @@ def _verdict_details(verdict: DocumentVerdict, distance_exact: int | None) -> It
 
 def _family_details(verdict: DocumentVerdict) -> Iterator[str]:
     if verdict.family.ordinal > 1:
-        yield f", no. {verdict.family.ordinal} of its family"
+        yield f", now {verdict.family.ordinal} alike"
     if verdict.family.sites > 1:
         yield f" on {verdict.family.sites} sites"
 

@@ -5,7 +5,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
+from os.path import isdir
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -32,6 +34,18 @@ if TYPE_CHECKING:
 
 TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
 _REFERENCE = "reference"  # the collection of what others are compared with
+# What it means that a document was read with a loss.
+_LOSSES = {
+    "alternatives_differ": "the text and the HTML of a mail differ",
+    "charset_replaced": "the charset was guessed, or characters were replaced",
+    "content_unread": "a mail has hardly any words, and something that is no text",
+    "extraction_fallback": "tags of HTML were only stripped",
+    "main_content_small": "all text of a page was taken, because its main content is small",
+    "parse_fallback": "a part of a mail was read as it was sent",
+    "shell": "a page shows its text only with scripts",
+    "structure_repaired": "a mail was understood otherwise than it declares",
+    "truncated": "cut at a limit",
+}
 
 
 class EarlierTexts:
@@ -74,6 +88,9 @@ def add_scan(parser: argparse.ArgumentParser) -> None:
         help="documents with which all are compared too, and that are compared with none (more than once: several)",
     )
     add_index(parser, "documents of earlier runs count too, and those of this one are kept")
+    parser.add_argument(
+        "--members", action="store_true", help="list all members of the families that are named at the end"
+    )
     add_choice(parser)
     add_keep(parser)
 
@@ -107,29 +124,60 @@ async def _scan(deployment: Deployment, options: argparse.Namespace, index: "Ind
     from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
-    job, columns = embedded(deployment, index), Columns(options.text_column, options.id_column)
-    found, left_out, incomplete, passed_over = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    job, columns, seen = embedded(deployment, index), Columns(options.text_column, options.id_column), _Seen()
     if options.reference and not await _read_references(deployment, job, options.reference, columns):
         return Exit.UNREADABLE
     texts = EarlierTexts(deployment.scheme)
     progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
-    items = progress.reach(read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns))
+    items = progress.reach(read(options.paths, deployment.key, seen.passed_over, deployment.mail_rules(), columns))
     batch = BATCH if are_files(options.paths) else 1  # a pipe may be idle for long after its last line
-    async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
-        report(outcome.source, outcome.degraded, incomplete)
-        if outcome.verdict:
-            found[outcome.verdict.verdict] += 1
-        print_outcome(outcome, options, deployment.scheme.text, texts.take(outcome))
+    try:
+        async for outcome in job.outcomes(items, _against if options.reference else as_it_is, batch):
+            report(outcome.source, outcome.degraded, seen.incomplete)
+            seen.take(outcome, options)
+            print_outcome(outcome, options, deployment.scheme.text, texts.take(outcome), seen.sources)
+            if not (outcome.refusal or outcome.is_empty):
+                progress.step()
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        await _sum_up(job, seen, progress, options)
+        raise
+    await _sum_up(job, seen, progress, options)
+    return Exit.UNREADABLE if seen.left_out else Exit.OK
+
+
+@dataclass
+class _Seen:
+    """What was found in the documents that were read."""
+
+    found: Counter[str] = field(default_factory=Counter)  # verdicts by kind
+    left_out: Counter[str] = field(default_factory=Counter)  # by reason
+    incomplete: Counter[str] = field(default_factory=Counter)  # what was lost in reading
+    passed_over: Counter[str] = field(default_factory=Counter)  # records of crawls that hold no page
+    sources: dict[str, str] = field(default_factory=dict)  # where each id was read, if there are several files
+    members: dict[str, list[str]] = field(default_factory=dict)  # ids by family, if these are shown
+
+    def take(self, outcome: "Outcome", options: argparse.Namespace) -> None:
+        """Count an outcome."""
+        verdict = outcome.verdict
+        if verdict is not None:
+            self.found[verdict.verdict] += 1
+            if len(options.paths) > 1 or isdir(options.paths[0]):
+                self.sources[verdict.id] = outcome.source
+            if options.members:
+                self.members.setdefault(verdict.family.id, []).append(verdict.id)
         if outcome.refusal or outcome.is_empty:
-            left_out["empty" if outcome.is_empty else "refused"] += 1
-        else:
-            progress.step()
+            self.left_out["empty" if outcome.is_empty else "refused"] += 1
+
+
+async def _sum_up(job: "Embedded", seen: _Seen, progress: Progress, options: argparse.Namespace) -> None:
     progress.end()
-    if not options.quiet:
-        for line in summary_lines(await job.families()):
-            print_message(line)
-        _print_counts(found, {"not whole": incomplete, "passed over": passed_over, "left out": left_out})
-    return Exit.UNREADABLE if left_out else Exit.OK
+    if options.quiet:
+        return
+    for line in summary_lines(await job.families(), seen.members):
+        print_message(line)
+    losses = Counter({f"{name} ({_LOSSES.get(name, name)})": count for name, count in seen.incomplete.items()})
+    others = {"read with losses:": losses, "passed over": seen.passed_over, "left out": seen.left_out}
+    _print_counts(seen.found, others)
 
 
 async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str], columns: "Columns") -> bool:
@@ -166,7 +214,11 @@ def _counted(counts: Counter[str]) -> str:
 
 
 def print_outcome(
-    outcome: "Outcome", options: argparse.Namespace, rules: TextRules, distance_exact: int | None = None
+    outcome: "Outcome",
+    options: argparse.Namespace,
+    rules: TextRules,
+    distance_exact: int | None,
+    sources: Mapping[str, str],
 ) -> None:
     """Print what came of a document, as the options choose, with places of its text as it was sent."""
     if outcome.refusal:
@@ -177,11 +229,21 @@ def print_outcome(
         if options.json:
             told = to_builtins(_in_sent_text(event, outcome.text, rules))
             is_known = isinstance(event, DocumentVerdict) and distance_exact is not None
-            print_json(told | {"distance_exact": distance_exact} if is_known else told, flush=True)
+            more: dict[str, object] = {"distance_exact": distance_exact} if is_known else {}
+            if isinstance(event, DocumentVerdict) and event.id in sources:
+                more["source"], more["of_source"] = sources[event.id], sources.get(event.of.id) if event.of else None
+            print_json(told | more, flush=True)
         elif isinstance(event, DocumentVerdict):
-            print_verdict(event, distance_exact)
+            print_verdict(event, distance_exact, _places(event, sources))
         else:
             print_event(event)
+
+
+def _places(verdict: DocumentVerdict, sources: Mapping[str, str]) -> str:
+    """Return where both documents of a verdict were read, unless their ids say so."""
+    of = verdict.of.id if verdict.of and verdict.verdict not in NOTHING_NEW else ""
+    places = [sources[each] if each in sources and sources[each] != each else "" for each in (verdict.id, of)]
+    return f"in {escaped(places[0])}{places[1] and f', before in {escaped(places[1])}'}" if places[0] else ""
 
 
 def _in_sent_text(event: Event, text: str, rules: TextRules) -> Event:

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import heapq
-from collections.abc import AsyncIterable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -169,8 +169,8 @@ def family_lines(families: Sequence[FamilyFacts], top: int) -> Iterator[str]:
             yield from map(_family_row, shown)
 
 
-def summary_lines(families: Sequence[FamilyFacts]) -> Iterator[str]:
-    """Yield how many families have copies, then the largest of them."""
+def summary_lines(families: Sequence[FamilyFacts], members: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
+    """Yield how many families have copies, then the largest of them, each with its members if these are given."""
     alive = [family for family in families if family.size > 1]
     if not alive:
         return
@@ -178,6 +178,7 @@ def summary_lines(families: Sequence[FamilyFacts]) -> Iterator[str]:
     yield f"{_counted(len(alive), 'family', 'families')} with {_counted(copies, 'copy', 'copies')}, the largest:"
     for family in _top(alive, _size, _SUMMARY):
         yield f"{family.size:>9}  {printable(_founder(family).removeprefix(f'{DEFAULT_COLLECTION}/'))}"
+        yield from (f"{'':>11}  {printable(name)}" for name in (members or {}).get(family.family_id, ())[1:])
 
 
 def best(families: Sequence[FamilyFacts], top: int) -> list[FamilyFacts]:

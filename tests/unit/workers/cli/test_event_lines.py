@@ -24,7 +24,7 @@ EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 KINDS = ("verdict", *RELATIONS, "retraction")
 DETECTED = datetime(2026, 3, 2, 8, 16, 40, 123000, tzinfo=UTC)
 LINES = """\
-verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), no. 3 of its family, distance 92]
+verdict near_duplicate: c-7730 ~ a-1041  [+36 new, resemblance 0.95 (0.89-0.98), now 3 alike, distance 92]
 exact_duplicate  b-2210 equals a-1041  [resemblance 1.00 (0.97-1.00), distance 0]
 near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distance 92]
 containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), \
@@ -97,7 +97,7 @@ def test_a_verdict_says_what_the_document_is_to_its_counterpart() -> None:
     numberless = {"resemblance": UNSET, "distance": UNSET}
     own = {"family": family(ordinal=1, founder=counterpart(id="c-7730")), **numberless}
     gone = {"of": None, "family": alone, **numberless}
-    copy = "exact_duplicate  c-7730 equals a-1041  [no. 3 of its family"
+    copy = "exact_duplicate  c-7730 equals a-1041  [now 3 alike"
     for kind, changed, told in (
         ("near_duplicate", {}, LINES.partition(": ")[2].partition("\n")[0]),
         ("exact_duplicate", {}, f"{copy}]"),

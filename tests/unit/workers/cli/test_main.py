@@ -46,14 +46,17 @@ def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
     ).encode()
     done = _run("scan", "-", given=given)
     assert done.stdout.decode().splitlines() == [
-        "exact_duplicate  a equals b  [no. 2 of its family]",
-        "exact_duplicate  c equals a  [no. 3 of its family, founded by b]",
+        "exact_duplicate  a equals b  [now 2 alike]",
+        "exact_duplicate  c equals a  [now 3 alike, founded by b]",
     ]
     assert done.stderr.decode().splitlines()[1:] == [
         "1 family with 2 copies, the largest:",
         "        3  b",
         "found 2 unique, 2 exact_duplicate, 1 unchanged",
     ]
+
+    done = _run("scan", "-", "--members", given=given)
+    assert done.stderr.decode().splitlines()[2:5] == ["        3  b", "             a", "             c"]
 
     def told(*options: str) -> list[dict[str, Any]]:
         done = _run("scan", "-", "--json", "--quiet", *options, given=given)
@@ -69,6 +72,19 @@ def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
     assert kinds[3:] == [("c", "exact_duplicate"), ("c", "unchanged")]
     first, *_ = told("--events")
     assert (first["type"], first["newer"]["id"], first["older"]["id"]) == ("exact_duplicate", "b", "a")
+
+
+def test_scan_names_files_beside_ids_and_what_was_lost_in_reading(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": TEN_WORDS}))
+    (tmp_path / "c.html").write_text("<title>t</title><nav><a href=x>w</a></nav><main>short words</main><p>one two three four five six")
+    done = _run("scan", str(tmp_path))
+    places = f"in {tmp_path}/b.jsonl:1, before in {tmp_path}/a.jsonl:1"
+    assert done.stdout.decode() == f"exact_duplicate  b equals a  [now 2 alike]  {places}\n"
+    assert "read with losses: 1 main_content_small (all text of a page was taken" in done.stderr.decode()
+    (first,) = _run("scan", str(tmp_path), "--json", "--quiet").stdout.splitlines()
+    told = json.loads(first)
+    assert (told["source"], told["of_source"]) == (f"{tmp_path}/b.jsonl:1", f"{tmp_path}/a.jsonl:1")
 
 
 def test_scan_compares_with_references_that_are_compared_with_none(tmp_path: Path) -> None:
@@ -170,9 +186,9 @@ main()
         assert (process.returncode, told) == (130, b"")
 
 
-def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
-    command = [sys.executable, "-m", "nearstream", "scan", "-", "--quiet"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+def test_an_interrupt_is_heard_while_waiting_for_input_and_sums_up() -> None:
+    command, pipe = [sys.executable, "-m", "nearstream", "scan", "-"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for name in "ab":
@@ -180,4 +196,6 @@ def test_an_interrupt_is_heard_while_waiting_for_input() -> None:
         process.stdin.flush()
         assert process.stdout.readline()  # it reads by now
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        told = process.communicate(timeout=60)[1]
+        assert (process.returncode, told.splitlines()[-1]) == (130, b"found 1 unique, 1 exact_duplicate")
+        assert b"Traceback" not in told
