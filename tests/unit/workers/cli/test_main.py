@@ -77,7 +77,8 @@ def test_scan_tells_what_is_related_then_the_families_and_the_counts() -> None:
 def test_scan_names_files_beside_ids_and_what_was_lost_in_reading(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": name, "text": TEN_WORDS}))
-    (tmp_path / "c.html").write_text("<title>t</title><nav><a href=x>w</a></nav><main>short words</main><p>one two three four five six")
+    page = "<title>t</title><nav><a href=x>w</a></nav><main>short words</main><p>one two three four five six"
+    (tmp_path / "c.html").write_text(page)
     done = _run("scan", str(tmp_path))
     places = f"in {tmp_path}/b.jsonl:1, before in {tmp_path}/a.jsonl:1"
     assert done.stdout.decode() == f"exact_duplicate  b equals a  [now 2 alike]  {places}\n"
