@@ -1,6 +1,6 @@
 """Measure what documents of each kind cost, and print what a deployment needs for 1, 10 and 100 million of them.
 
-    python -m benchmarks.capacity [--documents N] [--days D] [--peak P] [--json]
+    python -m benchmarks.capacity [--kind unique|crawl|mail|revisions ...] [--documents N] [--days D] [--peak P] [--json]
 
 Documents of each kind go through `nearstream worker all` with a Kafka and a Redis of their own, under each scheme that
 fits. CPU times are those of the processes, bytes of Redis those of its memory, bytes of Kafka those of its logs before
@@ -106,13 +106,14 @@ def table(found: Sequence[tuple[str, str, Figures, Sequence[Figures]]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kind", choices=STREAMS, nargs="+", default=tuple(STREAMS), help="default: all of them")
     parser.add_argument("--documents", type=positive, default=3_000, metavar="N", help="of each kind (default 3000)")
     parser.add_argument("--days", type=float, default=30.0, metavar="D", help="for which they are kept (default 30)")
     parser.add_argument("--peak", type=float, default=4.0, metavar="P", help="busiest hour over the mean (default 4)")
     parser.add_argument("--json", action="store_true", help="print all figures")
     options = parser.parse_args(arguments)
     found = []
-    for kind, scheme in CASES:
+    for kind, scheme in (each for each in CASES if each[0] in options.kind):
         records = STREAMS[kind](Prose(sources(None), 1), options.documents + _WARM, 1)
         with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as servers:
             cost = asyncio.run(measured(servers, records, scheme))
