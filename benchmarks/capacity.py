@@ -1,6 +1,6 @@
 """Measure what documents of each kind cost, and print what a deployment needs for 1, 10 and 100 million of them.
 
-    python -m benchmarks.capacity [--kind unique|crawl|mail|revisions ...] [--documents N] [--days D] [--peak P] [--json]
+    python -m benchmarks.capacity [--kind KIND ...] [--documents N] [--days D] [--peak P] [--json]
 
 Documents of each kind go through `nearstream worker all` with a Kafka and a Redis of their own, under each scheme that
 fits. CPU times are those of the processes, bytes of Redis those of its memory, bytes of Kafka those of its logs before
