@@ -29,7 +29,7 @@ from nearstream.workers.operations.terminal import escaped, print_json, print_li
 
 KIND_COLUMNS = 16
 NOTHING_NEW = ("unique", "unchanged")
-_GONE = "a document that is gone"
+_GONE = "one that is not in the index now"
 UNKNOWN = "unknown_record"
 _COLORS = {
     "exact_duplicate": "32",

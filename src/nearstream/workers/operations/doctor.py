@@ -113,7 +113,7 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
             problem = f"not checked, because the permission DESCRIBE on group {settings.group} is missing"
             return Check("OK", "alerts", problem)
         if not is_read:
-            return Check("OK", "alerts", "no worker `alert` has run, so storms are not told")
+            return Check("OK", "alerts", "no worker `alert` has run, so nobody is alerted of storms")
         rows, members = await _read(settings, wait_seconds, (VERDICTS, DEAD_LETTERS))
     except (KafkaUnreachableError, KafkaError) as error:
         return Check("WARN", "alerts", f"the lag of group {settings.group} is not known: {error}")
@@ -121,7 +121,7 @@ async def _alerts(settings: Settings, wait_seconds: float) -> Check:
         return Check("FAIL", "alerts", problem)
     behind_seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
     if behind_seconds > ALERTS_BEHIND_SECONDS:
-        problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so storms are told late"
+        problem = f"group {settings.group} is {behind_seconds:.0f} s behind, so alerts come late"
         return Check("WARN", "alerts", f"{problem}: start `nearstream worker alert`")
     return Check("OK", "alerts", f"group {settings.group} reads the verdicts")
 

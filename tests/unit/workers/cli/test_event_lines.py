@@ -112,8 +112,8 @@ def test_a_verdict_says_what_the_document_is_to_its_counterpart() -> None:
         ("containment", {"inner": "older", "of": counterpart(1)}, "c-7730 lies in a-1041  ["),
         ("version", {"of": counterpart(-1)}, "version          c-7730 updates a-1041  ["),
         ("version", {"of": counterpart(1)}, "version          c-7730 precedes a-1041  ["),
-        ("near_duplicate", gone, "near_duplicate   c-7730 ~ a document that is gone"),
-        ("version", gone, "version          c-7730 ~ a document that is gone"),
+        ("near_duplicate", gone, "near_duplicate   c-7730 ~ one that is not in the index now"),
+        ("version", gone, "version          c-7730 ~ one that is not in the index now"),
     ):
         text = verdict_line(verdict(kind, **changed))
         assert told in text, text

@@ -139,7 +139,7 @@ export class LiveView {
     this.alarmed = text;
     this.alarms.replaceChildren(...shown.map((each) => this.alarmRow(...each)),
       ...(alerts.length > ALERTS ? [el("p", { class: "quiet" }, `and ${count(alerts.length - ALERTS)} more alerts`)] : []),
-      ...(is_alerting === false ? [el("p", { class: "quiet", id: "unwatched" }, "Storms are not told, because no ", el("code", {}, "nearstream worker alert"), " has run.")] : []));
+      ...(is_alerting === false ? [el("p", { class: "quiet", id: "unwatched" }, "Nobody is alerted of storms, because no ", el("code", {}, "nearstream worker alert"), " has run.")] : []));
   }
 }
 
