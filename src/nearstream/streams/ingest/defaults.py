@@ -118,7 +118,6 @@ def _hashed(lineage: str) -> str:
 
 
 def _key_as_id(record_key: bytes | None) -> str | None:
-    """Return the record key if an id may look like it."""
     if not record_key:
         return None
     try:

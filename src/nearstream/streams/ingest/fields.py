@@ -110,7 +110,6 @@ def deleted_row(value: bytes, fields: FieldMap) -> bytes | None:
 
 
 def _names(*paths: str) -> frozenset[str]:
-    """Return the names in an object with which a path may begin."""
     return frozenset(name for path in paths for name in (path, path.partition(".")[0]))
 
 

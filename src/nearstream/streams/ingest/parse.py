@@ -250,7 +250,6 @@ def _require_text(value: bytes) -> None:
 
 
 def _decode(value: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    """Decode a text, and say whether characters of it had to be replaced."""
     text, is_replaced = decode(value, [charset])
     return text, (CHARSET_REPLACED,) * is_replaced
 

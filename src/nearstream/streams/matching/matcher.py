@@ -228,7 +228,6 @@ class Matcher:
         return self._teller.unchanged(own, same, family, answer, references)
 
     async def _family(self, number: int, same: Signature, view: View) -> Family:
-        """Return the family of a stored state."""
         founder = founder_of(view.decision) if view.decision is not None else number
         own = own_family(number, same)
         if founder == number:

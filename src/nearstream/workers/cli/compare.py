@@ -208,7 +208,6 @@ def _key_lines(evidence: Evidence, meeting: "Meeting | None") -> Iterator[str]:
 
 
 def _change_lines(report: PairReport) -> Iterator[str]:
-    """Yield where one document is inside the other, and what is new."""
     event, new = report.event, report.novelty
     if report.common_text:
         yield row("common text", "many documents have what both share")
@@ -227,7 +226,6 @@ def _change_lines(report: PairReport) -> Iterator[str]:
 
 
 def _number_lines(report: PairReport, evidence: Evidence) -> Iterator[str]:
-    """Yield every estimate with its interval, and the exact distance where both texts are at hand."""
     overlap, distance, exact = evidence.overlap, evidence.distance, report.distance_exact
     yield row("resemblance", _interval(evidence.resemblance))
     if isinstance(overlap, UnsetType) or isinstance(distance, UnsetType):

@@ -176,7 +176,6 @@ def reference_line(found: ReferenceMatch) -> str:
 
 
 def _verb(verdict: DocumentVerdict) -> str:
-    """Return what the document is to its counterpart."""
     if verdict.verdict == "exact_duplicate":
         return "equals"
     if verdict.of is None:

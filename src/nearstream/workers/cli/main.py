@@ -52,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line, or show the first steps where it names no command, and exit."""
     parser = create_parser()
     given = sys.argv[1:] if arguments is None else arguments
     complaint = io.StringIO()  # argparse would quote arguments as they are

@@ -129,7 +129,6 @@ def _print_row(members: "GroupMembers", row: "PartitionLag", *, is_json: bool) -
 
 
 async def _read_lag(settings: Settings, wait_seconds: float) -> "list[tuple[GroupMembers, list[PartitionLag]]]":
-    """Return the members of each group with the lag of each partition that it reads."""
     from nearstream.workers.kafka import offsets as kafka_offsets
     from nearstream.workers.kafka.client import admin
     from nearstream.workers.kafka.lag import GroupMembers, group_members, lag_reader

@@ -40,7 +40,6 @@ def _useless(given: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _missing(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return a setting that a log-in with SASL needs, and why."""
     if given["kafka_sasl_mechanism"] != "OAUTHBEARER":
         needed, because = _PASSWORD, f"NEARSTREAM_KAFKA_SECURITY={given['kafka_security']} requires it"
         return next(((name, because) for name in needed if not given[name]), None)

@@ -232,8 +232,6 @@ async def _own_names(request: web.Request, handler: Handler) -> web.StreamRespon
 
 
 def _authorization(gate: Gate) -> Middleware:
-    """Return the middleware that asks for a token, except on paths that are open to all."""
-
     @web.middleware
     async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
         if gate.is_open:

@@ -130,7 +130,6 @@ async def _labelled(learner: Learner, key: str, label: Label | None) -> web.Resp
 
 
 async def _members(index: RedisIndex, guards: LabelGuards, asked: tuple[str, str, int, int]) -> FamilyMembers | None:
-    """Return members of the family of a document, None without the document."""
     collection, name, after, limit = asked
     family = await stored_family(index, document_key(collection, name))
     if family is None:
@@ -160,7 +159,6 @@ async def _members(index: RedisIndex, guards: LabelGuards, asked: tuple[str, str
 
 
 def _members_asked(request: web.Request) -> tuple[str, str, int, int]:
-    """Return collection and id of a document, the ordinal behind which members are asked for, and their number."""
     given = request.query
     after, limit = (given.get(name, usual) for name, usual in (("after", "0"), ("limit", "100")))
     are_whole = is_whole(after, 2**32) and is_whole(limit, MEMBERS_MAX) and int(limit)

@@ -155,7 +155,6 @@ async def _looked_up(
 async def _from_index(
     request: web.Request, collection: str, questions: Sequence[Coroutine[None, None, _Found]]
 ) -> list[_Found]:
-    """Return what the index answers about a collection that the request may name."""
     try:
         require(request[ACCESS], collection)
         async with asyncio.timeout(_LOOK_UP_SECONDS):

@@ -277,7 +277,6 @@ def give_back_body(request: web.Request) -> None:
 
 
 def _limit(request: web.Request, value_bytes: int) -> int:
-    """Return the most bytes that the body of a request may have."""
     return {SIGNATURE_TYPE: LINE_MAX_BYTES, MAIL_TYPE: MESSAGE_MAX_BYTES}.get(type_of_body(request), value_bytes)
 
 

@@ -83,7 +83,6 @@ async def lag_reader(
 async def _group_lag(
     settings: Settings, topics: Sequence[Topic], admin_client: AIOKafkaAdminClient, reader: AIOKafkaConsumer
 ) -> list[PartitionLag]:
-    """Return rows ordered by topic and partition."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             found = await describe(admin_client, [settings.topic_prefix + topic.name for topic in topics])

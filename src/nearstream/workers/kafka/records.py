@@ -186,8 +186,6 @@ def as_record(record: FetchedRecord) -> ConsumerRecord:
 
 @dataclass
 class _Sending:
-    """A producer, and what is known of the broker."""
-
     client: AIOKafkaProducer  # the producer
     warns_at: float = 0.0  # before this time of the loop there is no other warning, so many senders give one
     has_given_up: bool = False  # whether some records were not confirmed in time

@@ -126,7 +126,6 @@ class Health:
         self._log_change(was_in_outage, what)
 
     def _log_change(self, was_in_outage: bool, cause: str) -> None:
-        """Log when the first outage begins and when the last is over."""
         if self.in_outage and not was_in_outage:
             self._began = monotonic()
             log.warning("outage: %s", cause)

@@ -104,7 +104,6 @@ async def _read(
 
 
 async def _alerts(settings: Settings, wait_seconds: float) -> Check:
-    """Check that a worker `alert` reads what the others write, if one has ever run in the group of the settings."""
     try:
         is_read = await kafka_offsets.ever_committed_if_known(
             settings, settings.topic_prefix + VERDICTS.name, wait_seconds

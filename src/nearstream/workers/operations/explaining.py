@@ -305,7 +305,6 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def _before_comparison(explained: Explained) -> Iterator[Outcome]:
-    """Yield what keeps a pair from being compared at all."""
     sides = (explained.earlier, explained.later)
     for side in sides:
         if side.inspected is not None and side.inspected.status != "live":

@@ -190,7 +190,6 @@ class Alerting:
         self.notify(metrics.count_alerts(outgoing))
 
     async def _send_end(self, rule: Rule, subject: Subject, tally: Tally, send: Send) -> None:
-        """Send an end that silence has brought, then forget that the alert was firing."""
         if not tally.is_sent:
             ended = [self._record(tally.alerts[-1].alert)]
             await send(ended)

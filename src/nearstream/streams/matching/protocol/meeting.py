@@ -205,7 +205,6 @@ class Meeting:
     # What is known about others.
 
     async def _ask(self, numbers: set[int], known: Known) -> None:
-        """Ask what is known about states that were not met before."""
         wanted = sorted(numbers - known.views.keys())
         answers = await self._store.fetch([Query(number) for number in wanted]) if wanted else ()
         for number, view in zip(wanted, answers, strict=True):

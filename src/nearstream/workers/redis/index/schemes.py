@@ -42,7 +42,6 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
 
 
 def _require_usable(claims: dict[str, tuple[bytes, Claim]], address: IndexAddress) -> None:
-    """Refuse a scheme or key that this namespace cannot use."""
     if address.scheme not in claims:
         raise SettingsError(
             f"{address.namespace} in Redis holds {', '.join(sorted(claims))}, but the settings give {address.scheme}:"

@@ -180,7 +180,6 @@ def tag_of(prefix: bytes, slot: int) -> bytes:
 
 
 def _hash_slot(tag: bytes) -> int:
-    """Return the hash slot of a tag in its braces, as a cluster computes it."""
     return crc_hqx(tag[1:-1], 0) % _HASH_SLOTS
 
 

@@ -196,7 +196,6 @@ async def _reply(connection: Connection) -> Any:  # noqa: ANN401 - as redis
 
 
 def _asking(answers: Sequence[object]) -> list[int]:
-    """Return the places of answers that ask for the keys of a state."""
     return [place for place, answer in enumerate(answers) if isinstance(answer, int)]
 
 
