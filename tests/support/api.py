@@ -17,7 +17,7 @@ from nearstream.workers.config.settings import load
 from nearstream.workers.http.learning import Outbox, connected
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.requests import Gate
-from nearstream.workers.http.server import serving
+from nearstream.workers.http.server import serving, shared
 from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.kafka.records import KeptSender
 from nearstream.workers.pipeline.deployment import Deployment
@@ -84,7 +84,9 @@ async def served(redis_url: str, **settings: str) -> AsyncIterator[Api]:
     try:
         async with (
             outgoing as outbox,
-            serving(deployment, reading, outbox, feed, Gate(deployment.settings.api_token)) as address,
+            serving(
+                deployment, shared(deployment, reading, outbox, feed), feed, Gate(deployment.settings.api_token)
+            ) as address,
             aiohttp.ClientSession(
                 headers={"Authorization": f"Bearer {token}"} if token else {},
                 timeout=aiohttp.ClientTimeout(2 * PATIENT_SECONDS),

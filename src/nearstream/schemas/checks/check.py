@@ -18,7 +18,7 @@ CheckReason = Literal["", "deadline", "index_unavailable", "index_lost", "index_
 SkipReason = Literal["", "deadline", "index_unavailable", "index_refused"]
 CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
 
-LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused"]
+LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused", "index_unavailable"]
 
 
 class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +131,8 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     learned: bool = False  # With `?learn=1`: Kafka has confirmed the document, so workers add it to the index.
     # Why the document is not learned, or empty if that was not asked for. `deadline`: Kafka did not confirm it in time,
     # so it may still be learned. `kafka_unavailable`: Kafka does not answer. `outbox_full`: too many records wait for
-    # Kafka. `kafka_refused`: Kafka refuses the user or the record.
+    # Kafka. `kafka_refused`: Kafka refuses the user or the record. `index_unavailable`: a server of one file
+    # could not store it.
     learn_reason: LearnReason = ""
 
 

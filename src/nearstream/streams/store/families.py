@@ -122,7 +122,7 @@ class Family:
         self.members.leave(number)
         if self.facts.representative == number:
             # The newest, because older ones may have expired, which nobody has told the family.
-            self.facts.representative = self.members.newest()
+            self.facts.representative = next(iter(self.members.newest(1)), 0)
             self.facts.is_bare = True
         return self.facts.representative
 

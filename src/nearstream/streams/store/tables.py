@@ -1,7 +1,7 @@
 """The parts of a slot: tables, members of families, and ages."""
 
 from collections import defaultdict
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest, nsmallest
 from typing import Any, Protocol, TypeVar
 
 Key = TypeVar("Key", contravariant=True)
@@ -49,8 +49,11 @@ class Members(Protocol):
     def forget(self, number: int) -> None:
         """Forget a member."""
 
-    def newest(self) -> int:
-        """Return the living member with the largest ordinal, 0 if none lives."""
+    def newest(self, most: int) -> list[int]:
+        """Return the living members with the largest ordinals, the largest first."""
+
+    def page(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        """Return living members and their ordinals from one ordinal to another, in order."""
 
     def count(self) -> int:
         """Return how many live."""
@@ -101,9 +104,14 @@ class MembersInMemory:
         self.ordinals.pop(number, None)
         self.left.discard(number)
 
-    def newest(self) -> int:
-        """Return the living member with the largest ordinal, 0 if none lives."""
-        return max(self.living, key=lambda each: (self.ordinals[each], each), default=0)
+    def newest(self, most: int) -> list[int]:
+        """Return the living members with the largest ordinals, the largest first."""
+        return nlargest(most, self.living, key=lambda each: (self.ordinals[each], each))
+
+    def page(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        """Return living members and their ordinals from one ordinal to another, in order."""
+        places = [(self.ordinals[each], each) for each in self.living if first <= self.ordinals[each] <= last]
+        return [(number, ordinal) for ordinal, number in nsmallest(most, places)]
 
     def count(self) -> int:
         """Return how many live."""

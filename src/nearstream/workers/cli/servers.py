@@ -9,7 +9,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from nearstream.workers.cli import logs
-from nearstream.workers.cli.arguments import add_collection, add_since, add_timeout, declare, loopback
+from nearstream.workers.cli.arguments import add_collection, add_index, add_since, add_timeout, declare, loopback
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 
@@ -58,7 +58,8 @@ def _stop(number: int, _: object) -> None:
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream serve`."""
-    declare(parser, serve_api, example="NEARSTREAM_API=127.0.0.1:8080 nearstream serve")
+    declare(parser, serve_api, example="NEARSTREAM_API=127.0.0.1:8080 nearstream serve --index FILE")
+    add_index(parser, "checks, learns and decides in this process, without Kafka and Redis")
     add_since(parser, "the live page begins with the events", None, ending=", by default 1h")
     add_timeout(parser, 30.0)
 
@@ -67,12 +68,15 @@ def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
     """Serve the HTTP API until it is stopped."""
     logs.configure(settings.log_format, settings.log_level or "info", logs.WORKER_LAYOUT)
     # Imported on use, as for a worker: this loads numpy, the Redis client and aiohttp.
-    from nearstream.workers.http.server import serve
+    from nearstream.workers.http.server import serve, serve_alone
     from nearstream.workers.pipeline.deployment import Deployment
 
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
-    asyncio.run(serve(Deployment.of(settings), options.timeout, options.since))
+    deployment = Deployment.of(settings)
+    asyncio.run(
+        serve_alone(deployment, options.index) if options.index else serve(deployment, options.timeout, options.since)
+    )
     return Exit.OK
 
 

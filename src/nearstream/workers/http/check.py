@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace as replace_fields
 
@@ -53,9 +53,8 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.http.work import RareLog, Turns, in_thread
 from nearstream.workers.monitoring.metrics import CHECKS
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.kept.label_guards import LabelGuards
-from nearstream.workers.redis.reading.members import labelled_family
+from nearstream.workers.redis.kept.label_guards import Guards
+from nearstream.workers.redis.reading.members import Index, labelled_family
 
 AT_ONCE = 64  # requests in work
 TURNS = 12  # of these, short texts that are signed, looked up and compared at a time
@@ -82,6 +81,22 @@ def busy() -> RefusedError:
     return RefusedError(429, "busy", f"expected at most {AT_ONCE} requests at a time", again=True)
 
 
+class AskedIndex(Index, Protocol):
+    """An index that is asked about documents."""
+
+    async def neighbours_of(self, asked: Sequence[Arriving], now_ms: int = 0) -> list[Neighbours]:
+        """Return the neighbours of each document, at least one, with their families."""
+
+    async def attached(self, asked: Arriving, delay_ms: int) -> tuple[int, FamilyDetails]:
+        """Return how many mails have the attachments of one, and the labels of some."""
+
+    async def state(self) -> IndexState:
+        """Return whether the index can be trusted now."""
+
+    async def reopen(self) -> None:
+        """Use the index that has taken the place of a lost one."""
+
+
 class Held(NamedTuple):
     """The details of a labelled family that were read before."""
 
@@ -96,8 +111,8 @@ class Checker:
 
     deployment: Deployment  # its scheme, key and limits
     signer: Signer  # signs the documents
-    index: RedisIndex  # the shared index
-    guards: LabelGuards  # labels that are suspended
+    index: AskedIndex  # the index
+    guards: Guards  # labels that are suspended
     html: HtmlProcesses  # processes that turn the HTML of mails into text
     pages: PageReader  # reads web pages, with the same processes
     readers: Executor  # threads for reading mails and pages, which wait for those processes

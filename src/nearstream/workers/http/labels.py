@@ -40,9 +40,16 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
-from nearstream.workers.redis.index.index import RedisIndex, current_state
-from nearstream.workers.redis.kept.label_guards import LabelGuards, label_state
-from nearstream.workers.redis.reading.members import addresses, labels_of, members, spellings, stored_family
+from nearstream.workers.redis.kept.label_guards import Guards, label_state
+from nearstream.workers.redis.reading.members import (
+    Index,
+    addresses,
+    current_state,
+    labels_of,
+    members,
+    spellings,
+    stored_family,
+)
 
 _LOOK_SECONDS = 2.0
 _LABEL_BYTES = 4096 + LINE_MAX_BYTES
@@ -65,9 +72,7 @@ async def _in_time(rare_log: RareLog) -> AsyncIterator[None]:
         raise not_looked_up() from error
 
 
-def add_label_routes(
-    app: web.Application, scheme: Scheme, learner: Learner, index: RedisIndex, guards: LabelGuards
-) -> None:
+def add_label_routes(app: web.Application, scheme: Scheme, learner: Learner, index: Index, guards: Guards) -> None:
     """Let labels be taken, and questions about families answered."""
     looking = partial(_in_time, RareLog(log))
 
@@ -129,7 +134,7 @@ async def _labelled(learner: Learner, key: str, label: Label | None) -> web.Resp
     return json_response(Labelled(accepted=True), 202)
 
 
-async def _members(index: RedisIndex, guards: LabelGuards, asked: tuple[str, str, int, int]) -> FamilyMembers | None:
+async def _members(index: Index, guards: Guards, asked: tuple[str, str, int, int]) -> FamilyMembers | None:
     collection, name, after, limit = asked
     family = await stored_family(index, document_key(collection, name))
     if family is None:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from nearstream.schemas.checks.check import LearnReason
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, ProducerRecord
@@ -19,6 +20,7 @@ from nearstream.schemas.labels.label import Label
 from nearstream.streams.ingest.defaults import DocumentLimits
 from nearstream.streams.ingest.parse import Removal, parse_record, record_key, removal_of
 from nearstream.streams.signing.signer import Unsigned
+from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.files.mail import mail_record
@@ -92,11 +94,18 @@ async def connected(settings: Settings) -> AsyncIterator[Outbox]:
         yield Outbox(sending)
 
 
+class Sends(Protocol):
+    """Sends records, and waits until they are confirmed."""
+
+    async def send(self, record: ProducerRecord, seconds: float) -> None:
+        """Send a record within a time."""
+
+
 @dataclass(frozen=True)
 class Learner:
     """Sends documents, removals and labels to the workers."""
 
-    outbox: Outbox  # sends the records
+    outbox: Sends  # sends the records
     topic: str  # name of the topic `documents`
     signatures: str  # name of the topic `signatures`
     limits: DocumentLimits  # limits of a document
@@ -145,6 +154,8 @@ class Learner:
             return "kafka_unavailable"
         except OutboxFullError:
             return "outbox_full"
+        except IndexUnavailableError:
+            return "index_unavailable"
         except SettingsError as error:
             self.rare_log.warning(f"Kafka refuses records: {error}")
             return "kafka_refused"

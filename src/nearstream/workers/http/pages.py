@@ -58,7 +58,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Pages:
-    """Answers from the states of pages in Redis."""
+    """Answers from the states of pages."""
 
     store: DecisionStore  # the states
     seconds: float  # how long an answer may take

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from time import perf_counter
 
@@ -37,21 +38,23 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
 from nearstream.workers.operations.checks import public_sentence, standing_still
-from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
+from nearstream.workers.redis.kept.worker_states import WorkerState
 
 _READY_SECONDS = 1.0
+
+Workers = Callable[[], Awaitable[list[WorkerState]]]  # reads the states of workers
 
 log = logging.getLogger(__name__)
 
 
-def add_routes(app: web.Application, checker: Checker, learner: Learner) -> None:
+def add_routes(app: web.Application, checker: Checker, learner: Learner, workers: Workers) -> None:
     """Let checks, removals and probes be answered."""
     add_handlers(app, {"check": partial(_check, checker, learner)}, partial(_before_body, checker))
     add_handlers(
         app,
         {
             "remove": partial(_remove, learner),
-            "readiness": partial(_ready, checker),
+            "readiness": partial(_ready, checker, workers),
             "description": _description,
             **_PROBES,
         },
@@ -144,14 +147,14 @@ async def _remove(learner: Learner, request: web.Request) -> web.Response:
     return json_response(Removal(removed=True), 202)
 
 
-async def _ready(checker: Checker, _: web.Request) -> web.Response:
+async def _ready(checker: Checker, asked: Workers, _: web.Request) -> web.Response:
     seconds = max(_READY_SECONDS, checker.deployment.settings.api_seconds)
     why = await checker.ready(seconds)
     states: list[WorkerState] = []
     if not why:
         try:
             async with asyncio.timeout(seconds):
-                states = await worker_states(checker.index.asking, checker.deployment.settings.namespace)
+                states = await asked()
         except (IndexUnavailableError, SettingsError, TimeoutError) as error:
             log.info("how the workers do is not known: %s", error)
             why = "how the workers do is not known: Redis gave no answer"

@@ -8,7 +8,8 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 
 from nearstream.schemas.documents.document import EPOCH, Document
@@ -20,25 +21,29 @@ from nearstream.workers.config.reloading import reload_on_hangup
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.application import application, listening
-from nearstream.workers.http.check import Checker
+from nearstream.workers.http.check import AskedIndex, Checker
 from nearstream.workers.http.labels import add_label_routes
-from nearstream.workers.http.learning import Learner, Outbox, connected
-from nearstream.workers.http.live.details import Stored
+from nearstream.workers.http.learning import Learner, Outbox, Sends, connected
+from nearstream.workers.http.live.details import States, Stored
 from nearstream.workers.http.live.families import family_in_index
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.sources import fed_by_kafka, watching_redis
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.operator import add_operator_routes, replay_reason, say_in_kafka
+from nearstream.workers.http.operator import Replay, Say, add_operator_routes, replay_reason, say_in_kafka, say_nowhere
 from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.requests import Gate
-from nearstream.workers.http.routes import add_routes, add_waiting_routes
+from nearstream.workers.http.routes import Workers, add_routes, add_waiting_routes
+from nearstream.workers.http.standalone import Standalone
 from nearstream.workers.monitoring.metrics import GroupMetrics
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.pipeline.local_index import LocalIndex
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
-from nearstream.workers.redis.kept.label_guards import LabelGuards
+from nearstream.workers.redis.kept.label_guards import Guards, LabelGuards
+from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 from nearstream.workers.redis.reading.inspect import inspect_document
 from nearstream.workers.redis.server.client import until_answered
+from nearstream.workers.sqlite.pages import PageCommands
 
 # Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
 _HTML_SHARE = 2 / 3
@@ -82,7 +87,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
         async with (
             connected(settings) as outbox,
             fed_by_kafka(settings, feed, since_ms),
-            serving(deployment, index, outbox, feed, gate) as address,
+            serving(deployment, shared(deployment, index, outbox, feed), feed, gate) as address,
         ):
             log.info("API: http://%s/v1/check, live page: http://%s/", address, address)
             await stopped.wait()
@@ -113,10 +118,89 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
     return None
 
 
+async def serve_alone(deployment: Deployment, path: str) -> None:
+    """Serve the HTTP API and the live page over the index in a file, without Kafka and Redis, until a signal.
+
+    Raises:
+        SettingsError: The address cannot be used, or the file is no index of this scheme, or is open elsewhere.
+    """
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    gate = Gate(deployment.settings.api_token)
+    reload_on_hangup(asyncio.get_running_loop(), lambda settings: gate.take(settings.api_token))
+    feed = Feed(lambda: time.time_ns() // 1_000_000, "file")
+    with deployment.index_file(path) as file:
+        commands = PageCommands(file)
+        pages = DecisionStore(commands, deployment.settings.namespace)
+
+        async def commit() -> None:
+            commands.expire()
+            file.flush()
+            await asyncio.to_thread(file.write)
+
+        index = LocalIndex(file.part, file.store, file.scheme)
+        standalone = Standalone(deployment, index, pages, feed, file.offsets)
+        storing = asyncio.create_task(standalone.run(commit))
+        async with serving(deployment, alone(index, pages, standalone), feed, gate) as address:
+            log.info("API: http://%s/v1/check, live page: http://%s/, index: %s", address, address, path)
+            await asyncio.wait({storing, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        if storing.done():
+            storing.result()  # it ends by a bug alone
+        storing.cancel()
+    log.info("stopped")
+
+
+def alone(index: LocalIndex, pages: DecisionStore, standalone: Standalone) -> "Backend":
+    """Return what one process has."""
+    return Backend(index, _NoGuards(), pages, index.states, standalone, _no_workers, say_nowhere, None, nullcontext())
+
+
+class _NoGuards:
+    """Suspends no label, since nothing watches floods."""
+
+    async def read(self, _collection: str, _family: str) -> None:
+        """Return that nothing was decided."""
+
+
+async def _no_workers() -> list[WorkerState]:
+    return []
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where an API finds what it answers, and leaves what it takes."""
+
+    index: AskedIndex  # the documents
+    guards: Guards  # labels that are suspended
+    pages: DecisionStore  # the states of pages
+    states: States  # returns the states of a document key, the last one first
+    outbox: Sends  # takes documents, removals and labels
+    workers: Workers  # reads the states of workers
+    say: Say  # says that an alert is silenced
+    replay: Replay | None  # sends dead letters again, None: nothing does
+    beside: AbstractAsyncContextManager[object]  # what runs while the API does
+
+
+def shared(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> Backend:
+    """Return what workers share on Kafka and Redis."""
+    namespace = deployment.settings.namespace
+    guards = LabelGuards(index.asking, namespace)
+    return Backend(
+        index,
+        guards,
+        DecisionStore(index.asking, namespace),
+        partial(_states, index),
+        outbox,
+        partial(worker_states, index.asking, namespace),
+        partial(say_in_kafka, outbox, deployment.topic(SILENCES)),
+        partial(replay_reason, deployment),
+        watching_redis(index.asking, namespace, guards, feed),
+    )
+
+
 @asynccontextmanager
-async def serving(
-    deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed, gate: Gate
-) -> AsyncIterator[str]:
+async def serving(deployment: Deployment, backend: Backend, feed: Feed, gate: Gate) -> AsyncIterator[str]:
     """Serve the HTTP API in the block, and yield its address. At the end the requests in work are answered."""
     settings = deployment.settings
     with (
@@ -132,21 +216,17 @@ async def serving(
         signer = deployment.signer()
         signer.sign(_FIRST)
         decode(_STRANGE)
-        guards = LabelGuards(index.asking, settings.namespace)
-        checker = Checker(deployment, signer, index, guards, html, pages, readers, large, cpu)
+        index = backend.index
+        checker = Checker(deployment, signer, index, backend.guards, html, pages, readers, large, cpu)
         learner = Learner(
-            outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
+            backend.outbox, deployment.topic(DOCUMENTS), deployment.topic(SIGNATURES), deployment.document_limits, cpu
         )
-        add_routes(app, checker, learner)
-        add_page_routes(app, Pages(DecisionStore(index.asking, settings.namespace), settings.api_seconds))
-        add_label_routes(app, deployment.scheme, learner, index, guards)
-        add_live_routes(app, feed, Stored(deployment, partial(_states, index), partial(family_in_index, index)))
-        say = partial(say_in_kafka, outbox, deployment.topic(SILENCES))
-        add_operator_routes(app, feed, say, partial(replay_reason, deployment))
-        async with (
-            watching_redis(index.asking, settings.namespace, guards, feed),
-            listening(app, settings.api) as address,
-        ):
+        add_routes(app, checker, learner, backend.workers)
+        add_page_routes(app, Pages(backend.pages, settings.api_seconds))
+        add_label_routes(app, deployment.scheme, learner, index, backend.guards)
+        add_live_routes(app, feed, Stored(deployment, backend.states, partial(family_in_index, index)))
+        add_operator_routes(app, feed, backend.say, backend.replay)
+        async with backend.beside, listening(app, settings.api) as address:
             yield address
 
 

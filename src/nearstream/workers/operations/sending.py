@@ -26,10 +26,10 @@ from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, es
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.sign import signature_record
 from nearstream.workers.pipeline.signature_records import label_record
-from nearstream.workers.redis.index.index import RedisIndex, current_state, index_to_read
+from nearstream.workers.redis.index.index import RedisIndex, index_to_read
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.reading.inspect import inspect_document
-from nearstream.workers.redis.reading.members import labels_of, spellings, stored_family
+from nearstream.workers.redis.reading.members import current_state, labels_of, spellings, stored_family
 
 BATCH = 500
 

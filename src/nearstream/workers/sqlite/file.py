@@ -47,6 +47,7 @@ class IndexFile:
 
     Attributes:
         store: The store of the index.
+        offsets: Offsets of which none was used before, also by what was rolled back.
         scheme: The name of its scheme.
         path: Where it is.
     """
@@ -67,10 +68,11 @@ class IndexFile:
             if isinstance(error, sqlite3.Error):
                 raise SettingsError(f"{self.path}: expected an index, or a new file: {error}") from None
             raise
-        tables, self._ages, self._tables = tables_of(self.file)
-        self._part = Part(limits, _now_ms, tables)
-        self.store = Store(self, shape, limits, offsets=self._offsets())
-        self._local = Local([self._part])
+        tables, self.ages, self._tables = tables_of(self.file)
+        self.part = Part(limits, _now_ms, tables)
+        self.offsets = self._numbers()
+        self.store = Store(self, shape, limits, offsets=self.offsets)
+        self._local = Local([self.part])
 
     def _begin(self) -> None:
         """Begin to write into the file, which is empty or an index of this scheme."""
@@ -101,8 +103,7 @@ class IndexFile:
         if found != expected:
             raise SettingsError(f"{self.path}: expected the {name} {expected}, but it has {found}: {way}")
 
-    def _offsets(self) -> Iterator[int]:
-        """Yield offsets of which none was used before, also by what was rolled back."""
+    def _numbers(self) -> Iterator[int]:
         while True:
             self._next += 1
             yield self._next - 1
@@ -110,8 +111,8 @@ class IndexFile:
     def expire(self) -> None:
         """Forget what became too old while the file was closed."""
         with self.mapped():
-            self._part.history.advance(0)
-            while self._part.expire():
+            self.part.history.advance(0)
+            while self.part.expire():
                 self.commit()
 
     @contextmanager
@@ -122,12 +123,25 @@ class IndexFile:
         except sqlite3.Error as error:
             for table in self._tables:
                 table.forget()
-            self._ages.forget()
+            self.ages.forget()
             with suppress(sqlite3.Error):
                 self.file.execute("ROLLBACK")
             with suppress(sqlite3.Error):
                 self.file.execute("BEGIN IMMEDIATE")
             raise IndexUnavailableError(f"{self.path}: nothing was stored: {error}") from error
+
+    def flush(self) -> None:
+        """Hand to the file what was done since the last commit, so that it can be written in a thread."""
+        with self.mapped():
+            for table in self._tables:
+                table.flush()
+            self.file.execute("INSERT OR REPLACE INTO facts VALUES ('next', ?)", (self._next,))
+
+    def write(self) -> None:
+        """Write what was handed to the file, all of it or nothing."""
+        with self.mapped():
+            self.file.execute("COMMIT")
+            self.file.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Write what was done since the last commit, all of it or nothing.
@@ -135,12 +149,8 @@ class IndexFile:
         Raises:
             IndexUnavailableError: The disk has no room, or the like. What was done since the last commit is lost.
         """
-        with self.mapped():
-            for table in self._tables:
-                table.flush()
-            self.file.execute("INSERT OR REPLACE INTO facts VALUES ('next', ?)", (self._next,))
-            self.file.execute("COMMIT")
-            self.file.execute("BEGIN IMMEDIATE")
+        self.flush()
+        self.write()
 
     def close(self) -> None:
         """Close the file, without what was done since the last commit."""

@@ -19,13 +19,18 @@ from nearstream.streams.store.tables import EXPIRED_AT_ONCE
 
 Key = TypeVar("Key", int, bytes)
 Value = TypeVar("Value")
-_NUMBERED = ("states", "keys", "families", "kept", "covers", "buckets")  # tables whose keys are numbers
-_NAMED = ("facts", "current", "removals", "labels", "pages")  # and those whose keys are bytes
+# Tables whose keys are numbers, and tables whose keys are bytes.
+_NUMBERED = ("states", "keys", "families", "kept", "covers", "buckets")
+_NAMED = ("facts", "current", "removals", "labels")
 SCHEMA = (
     *(f"CREATE TABLE {name}(key INTEGER PRIMARY KEY, value)" for name in _NUMBERED),
     *(f"CREATE TABLE {name}(key BLOB PRIMARY KEY, value) WITHOUT ROWID" for name in _NAMED),
     "CREATE TABLE ages(kind, since, key, PRIMARY KEY(kind, since, key)) WITHOUT ROWID",
     "CREATE TABLE members(founder, number, ordinal, has_left, PRIMARY KEY(founder, number)) WITHOUT ROWID",
+    "CREATE TABLE pages(key PRIMARY KEY, value, until) WITHOUT ROWID",
+    "CREATE INDEX old ON pages(until)",
+    "CREATE TABLE due(key, member, score, PRIMARY KEY(key, member)) WITHOUT ROWID",
+    "CREATE INDEX first_due ON due(key, score)",
     "CREATE INDEX living ON members(founder, ordinal, number) WHERE has_left = 0 AND ordinal > 0",
 )
 _KINDS = {kind: place << 47 for place, kind in enumerate((DIGEST, LINEAGE, BAND, ANCHOR))}
@@ -153,17 +158,20 @@ class Members:
         """Forget a member."""
         self._file.execute("DELETE FROM members WHERE founder = ? AND number = ?", (self._founder, number))
 
-    def newest(self) -> int:
-        """Return the living member with the largest ordinal, 0 if none lives."""
-        found = self.living("number", "ORDER BY ordinal DESC, number DESC LIMIT 1").fetchone()
-        return int(found[0]) if found else 0
+    def newest(self, most: int) -> list[int]:
+        """Return the living members with the largest ordinals, the largest first."""
+        return [number for (number,) in self._living("number", "ORDER BY ordinal DESC, number DESC LIMIT ?", most)]
+
+    def page(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        """Return living members and their ordinals from one ordinal to another, in order."""
+        how = "AND ordinal BETWEEN ? AND ? ORDER BY ordinal, number LIMIT ?"
+        return self._living("number, ordinal", how, first, last, most).fetchall()
 
     def count(self) -> int:
         """Return how many live."""
-        return int(self.living("count(*)").fetchone()[0])
+        return int(self._living("count(*)").fetchone()[0])
 
-    def living(self, what: str, how: str = "", *values: int) -> sqlite3.Cursor:
-        """Return something about the members that live."""
+    def _living(self, what: str, how: str = "", *values: int) -> sqlite3.Cursor:
         asking = f"SELECT {what} FROM members WHERE founder = ? AND has_left = 0 AND ordinal > 0 {how}"  # noqa: S608
         return self._file.execute(asking, (self._founder, *values))
 

@@ -12,8 +12,7 @@ from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.store.record import Recorded
-from nearstream.workers.redis.index.index import RedisIndex
-from nearstream.workers.redis.reading.members import members, stored_family
+from nearstream.workers.redis.reading.members import Index, members, stored_family
 
 FAMILIES = 2_000
 MEMBERS = 40
@@ -179,7 +178,7 @@ def _member(verdict: DocumentVerdict, at_ms: int) -> LiveMember:
     )
 
 
-async def family_in_index(index: RedisIndex, collection: str, name: str, now_ms: int) -> LiveFamilyDetail | None:
+async def family_in_index(index: Index, collection: str, name: str, now_ms: int) -> LiveFamilyDetail | None:
     """Return the family of a document, None if the index does not have the document."""
     family = await stored_family(index, document_key(collection, name))
     if family is None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 from nearstream.streams.matching.arriving import document_hash
 from nearstream.streams.matching.labels import FamilyDetails, details_of
-from nearstream.streams.matching.protocol.decision import founder_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
-from nearstream.streams.store.messages import Cover, Query, View
+from nearstream.streams.store.messages import Cover
+from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.partitioning import partition_of
@@ -32,7 +32,16 @@ from nearstream.workers.redis.server.client import (
 )
 from nearstream.workers.redis.server.errors import IS_CLUSTER_NODE, errors_mapped
 from nearstream.workers.redis.server.held_connections import HeldConnections
-from nearstream.workers.redis.server.layout import COVER_FIELD, EPOCH_BYTES, NO_LEASE, KeyKind, StoreLayout
+from nearstream.workers.redis.server.layout import (
+    COVER_FIELD,
+    EPOCH_BYTES,
+    LINK_SCORE,
+    NO_LEASE,
+    RECIPIENTS,
+    SENDERS,
+    KeyKind,
+    StoreLayout,
+)
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import LaneCalls
 from nearstream.workers.redis.store.opening import open_store, stored_layout
@@ -133,6 +142,42 @@ class RedisIndex:
             async with asyncio.timeout(self.address.look_up_seconds):
                 return await with_attachments(self.store(), asked, delay_ms)
 
+    @property
+    def scheme(self) -> str:
+        """The name of its scheme."""
+        return self.address.scheme
+
+    async def current_number(self, document_key: str) -> int:
+        """Return the number of the current state of a document, 0 without it."""
+        layout, document = self.layout, document_hash(document_key)
+        key = layout.tag(home_of(layout, document_key)) + KeyKind.REGISTRY + layout.registry_chunk(document)
+        return int(await ask(self.asking, "HGET", key, document) or 0)
+
+    async def page(self, founder: int, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        """Return members of a family that live, with their ordinals, from one ordinal to another."""
+        key, last = self._family_key(KeyKind.MEMBERS, founder), min(last, LINK_SCORE - 1)
+        found = await ask(self.asking, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, most)
+        numbers = [int.from_bytes(member, "big") for member in found[::2]]
+        return list(zip(numbers, [int(float(score)) for score in found[1::2]], strict=True))
+
+    async def newest(self, founder: int, most: int) -> list[int]:
+        """Return the members of a family that live and joined last, the last one first."""
+        key, below = self._family_key(KeyKind.MEMBERS, founder), f"({LINK_SCORE}"
+        found = await ask(self.asking, "ZREVRANGEBYSCORE", key, below, 1, "LIMIT", 0, most)
+        return [int.from_bytes(member, "big") for member in found]
+
+    async def addresses(self, founder: int, since_ms: int) -> tuple[list[bytes], list[bytes]]:
+        """Return the senders and recipients of mails that joined a family since a time."""
+        key = self._family_key(KeyKind.ADDRESSES, founder)
+        senders, recipients = [
+            await ask(self.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")
+            for end in (SENDERS, RECIPIENTS)
+        ]
+        return senders, recipients
+
+    def _family_key(self, kind: KeyKind, founder: int) -> bytes:
+        return self.layout.tag(self.layout.shape.home(founder)) + kind + founder.to_bytes(NUMBER_BYTES, "big")
+
     async def cover(self, positions: Sequence[Position]) -> None:
         """Note that all records up to these positions are done."""
         await self.store().cover([Cover(*position) for position in positions])
@@ -231,25 +276,6 @@ def home_of(layout: StoreLayout, document_key: str) -> int:
     """Return the slot that keeps the states of a document. The partition of its signatures decides it."""
     partition = partition_of(document_key.encode("utf-8", "surrogatepass"), layout.shape.partitions)
     return layout.shape.home(partition)
-
-
-async def current_number(index: RedisIndex, document_key: str) -> int:
-    """Return the number of the current state of a document, 0 without it."""
-    layout, document = index.layout, document_hash(document_key)
-    key = layout.tag(home_of(layout, document_key)) + KeyKind.REGISTRY + layout.registry_chunk(document)
-    return int(await ask(index.asking, "HGET", key, document) or 0)
-
-
-async def current_state(index: RedisIndex, document_key: str) -> tuple[int, View] | None:
-    """Return the number of the current state of a document and what is known about it, None without it."""
-    number = await current_number(index, document_key)
-    (view,) = await index.store().fetch([Query(number, record=True)]) if number else (None,)
-    return None if view is None or view.is_gone else (number, view)
-
-
-def founder_in(number: int, view: View) -> int:
-    """Return the founder of the family of a state, which is the state itself until something is decided."""
-    return number if view.decision is None else founder_of(view.decision)
 
 
 _log = logging.getLogger(__name__)

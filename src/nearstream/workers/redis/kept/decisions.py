@@ -12,7 +12,7 @@ from nearstream.streams.deciding.decider import Needs
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import HostState, PageState
 from nearstream.streams.ingest.lineage import host_of
-from nearstream.workers.redis.server.client import Caller, ask, pipelined
+from nearstream.workers.redis.server.client import Caller, Commanded, ask, pipelined
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _ALIAS = b"@"  # begins the name of a page, stored under another one
@@ -32,7 +32,7 @@ _Command = tuple[str, bytes, *tuple[bytes | int | str, ...]]
 class DecisionStore:
     """Reads and writes the states of pages, all for 90 days."""
 
-    client: Caller  # a client of the server of the index
+    client: Caller | Commanded  # a client of the server of the index
     namespace: str  # first part of every key
 
     async def read_state(self, collection: str, name: str) -> PageState | None:

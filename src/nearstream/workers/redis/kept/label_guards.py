@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -40,6 +40,13 @@ def label_state(guard: Guard | None, given: Iterable[Labelling]) -> LabelState:
     labels = list(given)
     later = sum(each.given_ms > guard.since_ms > 0 for each in labels)
     return "" if later >= _LATER_MIN and all(each.label == "spam" for each in labels) else "suspended"
+
+
+class Guards(Protocol):
+    """Says what holds for labels."""
+
+    async def read(self, collection: str, family: str) -> Guard | None:
+        """Return what holds for the labels of a family, None if nothing was decided."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nearstream.streams.store.messages import Measure, Query
 from nearstream.streams.store.record import PATCH, lengthened, unpack_document_key, unpack_signature
 from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Position, Store
-from nearstream.workers.redis.index.index import RedisIndex, current_number
+from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.client import ask, server_time_ms
 from nearstream.workers.redis.server.layout import LINK_SCORE, KeyKind
 from nearstream.workers.redis.store.states import State, unpack_state
@@ -56,7 +56,7 @@ _Stored = tuple[int, State, bytes, int]  # a number, its state, its whole record
 
 async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
     """Return the states of a document, the newest first, none of one that the index does not have."""
-    chain = await _chain(index, await current_number(index, document_key))
+    chain = await _chain(index, await index.current_number(document_key))
     now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
     facts, successor = [], 0
     for stored in chain:

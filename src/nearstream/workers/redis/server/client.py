@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
@@ -24,6 +24,18 @@ Client = Redis | RedisCluster
 Caller = Client | SharedConnection
 LaneClient = RedisCluster | HeldConnections | SharedConnection
 _Answer = TypeVar("_Answer")
+
+
+@runtime_checkable
+class Commanded(Protocol):
+    """Carries out plain commands, several at a time, as a shared connection does."""
+
+    async def execute_command(self, command: str, key: bytes, *words: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+        """Return the reply to a command about a key."""
+
+    async def execute_commands(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the reply to each command, or its refusal."""
+
 
 _RETRY_SECONDS = 0.5
 _PAGE_KEYS = 1_000
@@ -110,7 +122,7 @@ async def until_answered(ask: Callable[[], Awaitable[_Answer]], wait_seconds: fl
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def ask(client: Caller, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
+async def ask(client: Caller | Commanded, command: str, key: bytes, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as redis
     """Return the reply to one plain command about one key."""
     with errors_mapped():
         return await client.execute_command(command, key, *arguments)
@@ -191,13 +203,15 @@ async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
     return await pipelined(client, [("HLEN", key) for key in keys])
 
 
-async def pipelined(client: Caller, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]) -> list[Any]:
+async def pipelined(
+    client: Caller | Commanded, commands: Sequence[tuple[str, bytes, *tuple[bytes | str | int, ...]]]
+) -> list[Any]:
     """Return the replies to plain commands, each about one key, in few round trips."""
     replies: list[Any] = []
     for start in range(0, len(commands), _PIPELINE_COMMANDS):
         some = commands[start : start + _PIPELINE_COMMANDS]
         with errors_mapped():
-            if isinstance(client, SharedConnection):
+            if isinstance(client, Commanded):
                 replies += await client.execute_commands(some)
                 refusals = [reply for reply in replies if isinstance(reply, ResponseError)]
                 if refusals:

@@ -24,7 +24,7 @@ export class LettersView {
   take() {}
 
   show({ source }) {
-    if (this.replay) this.replay.element.hidden = source === "demo";
+    if (this.replay) this.replay.element.hidden = source !== "kafka";
     if (this.ticks++ % EVERY === 0) this.ask();
   }
 

@@ -78,7 +78,7 @@ export class LiveView {
     age.note.textContent = state.age_p50 === null ? "no verdict in the last minute" : `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
     lag.element.className = `card tile ${state.lag?.trend ?? ""}`;
-    lag.note.textContent = state.lag ? (state.lag.records ? waiting(state.lag) : "the workers are up to date") : state.source === "demo" ? "one process, nothing waits" : "not known";
+    lag.note.textContent = state.lag ? (state.lag.records ? waiting(state.lag) : "the workers are up to date") : state.source === "kafka" ? "not known" : "one process, nothing waits";
     refused.element.hidden = state.dead_letters_1h === null;
     refused.value.textContent = count(state.dead_letters_1h ?? 0);
     refused.note.replaceChildren(state.dead_letters_1h ? el("a", { href: to("letters") }, "refused in the last hour") : "every record of the last hour was read");

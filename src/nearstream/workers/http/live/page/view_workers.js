@@ -14,7 +14,7 @@ export class WorkersView {
     if (text === this.known) return;
     this.known = text;
     this.workers.replaceChildren(workers.length ? el("table", {}, el("thead", {}, el("tr", {}, ["worker", "state", "since", "why", "host and process"].map((name) => el("th", {}, name)))), el("tbody", {}, workers.map(worker)))
-      : el("p", { class: "empty" }, source === "demo" ? "The demo needs none." : "No worker has said how it does."));
+      : el("p", { class: "empty" }, source === "kafka" ? "No worker has said how it does." : "One process needs none."));
   }
 }
 
