@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import aiohttp
 
@@ -43,6 +44,37 @@ async def test_what_was_answered_is_there_after_a_kill(tmp_path: Path, seed: int
     assert learned == TEXTS.keys()
     with open_store(path, preset("fine", KEY).name) as index:
         assert await _sizes(index) == [3] * 60
+
+
+async def test_a_server_that_starts_again_knows_pages_labels_and_families(tmp_path: Path) -> None:
+    path, page = tmp_path / "index.db", {"id": "p", "url": "https://a.example/p", "text": " ".join(words(1, 150))}
+    copy, answers = {"id": "c", "collection": "default", "text": page["text"]}, []
+    async with _serving(path) as (process, session):
+        for document in (page, copy):
+            assert (await _post(session, "/v1/check?learn=1", document))["learned"]
+        assert (await _post(session, "/v1/label", {"id": "c", "label": "spam"})) == {"accepted": True}
+        answers.append(await _asked(session))
+        process.kill()
+    async with _serving(path) as (_, session):
+        answers.append(await _asked(session))
+        assert (await session.delete("/v1/documents/default/c")).status == 202
+        async with session.get("/v1/families/c/members") as answer:
+            assert answer.status == 404
+    skip, due, members, live = answers[0]
+    assert answers[1][:3] == [skip, due, members]
+    assert (skip["because"], [each["lineage"] for each in due["pages"]]) == ("first", [page["url"]])
+    assert ([each["id"] for each in members["members"]], members["labels"][0]["id"]) == (["p", "c"], "c")
+    assert (live["source"], live["totals"]["verdict"], live["troubles"]) == ("file", 2, [])
+
+
+async def _asked(session: aiohttp.ClientSession) -> list[Any]:
+    paths = ("/v1/skip?url=https://a.example/p", "/v1/due?host=a.example", "/v1/families/p/members", "/v1/live")
+    return [await (await session.get(path)).json() for path in paths]
+
+
+async def _post(session: aiohttp.ClientSession, path: str, what: object) -> Any:  # noqa: ANN401 - JSON
+    async with session.post(path, json=what) as answer:
+        return await answer.json()
 
 
 async def _sizes(index: IndexFile) -> list[int]:

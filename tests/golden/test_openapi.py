@@ -78,7 +78,7 @@ async def test_no_path_is_left_out(redis_url: str) -> None:
 def test_every_route_of_the_table_is_served() -> None:
     app = web.Application()
     unused = cast(Any, None)
-    add_routes(app, unused, unused)
+    add_routes(app, unused, unused, unused)
     add_page_routes(app, unused)
     add_label_routes(app, unused, unused, unused, unused)
     add_live_routes(app, unused, unused)
