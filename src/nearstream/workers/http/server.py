@@ -119,7 +119,7 @@ async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.
 
 
 async def serve_alone(deployment: Deployment, path: str) -> None:
-    """Serve the HTTP API and the live page over the index in a file, without Kafka and Redis, until a signal.
+    """Serve the HTTP API and the live page over the index in a file, until a signal.
 
     Raises:
         SettingsError: The address cannot be used, or the file is no index of this scheme, or is open elsewhere.

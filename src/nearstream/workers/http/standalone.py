@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Standalone:
-    """Does what workers do with the records that an API sends, and takes the place of its outbox.
+    """Does the work of workers for an API, in the place of its outbox.
 
     Records that wait together are stored together. A record is confirmed once it is stored.
     """
@@ -79,7 +79,7 @@ class Standalone:
         self._arrived = asyncio.Event()
 
     async def send(self, record: ProducerRecord, seconds: float) -> None:
-        """Store what a record brings, and wait until it is stored. One that is not stored in time may still be.
+        """Store what a record brings, and wait for that.
 
         Raises:
             IndexUnavailableError: It was not stored, or not within `seconds`.
@@ -124,7 +124,7 @@ class Standalone:
         return ConsumerRecord(topic, 0, offset, timestamp_ms, record.key, record.value, [*record.headers])
 
     async def process(self, records: Sequence[ConsumerRecord]) -> list[ConsumerRecord]:
-        """Sign documents, match signatures, removals and labels, decide about pages, and return what is to be told."""
+        """Sign, match and decide, and return the records of events and dead letters."""
         told, signatures = list[ConsumerRecord](), list[ConsumerRecord]()
         for topic, run in groupby(records, key=lambda record: record.topic):
             if topic != INPUT:

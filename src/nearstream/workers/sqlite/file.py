@@ -131,7 +131,7 @@ class IndexFile:
             raise IndexUnavailableError(f"{self.path}: nothing was stored: {error}") from error
 
     def flush(self) -> None:
-        """Hand to the file what was done since the last commit, so that it can be written in a thread."""
+        """Hand what was done since the last commit to the file, for `write`."""
         with self.mapped():
             for table in self._tables:
                 table.flush()

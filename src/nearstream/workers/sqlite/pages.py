@@ -1,4 +1,4 @@
-"""The states of pages in the file of an index, by the commands with which `DecisionStore` keeps them in Redis."""
+"""The states of pages in the file of an index, by the commands of `DecisionStore`."""
 
 import time
 from collections.abc import Sequence

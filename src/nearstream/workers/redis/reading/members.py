@@ -50,14 +50,14 @@ class Index(Protocol):
 
 
 async def current_state(index: Index, document_key: str) -> tuple[int, View] | None:
-    """Return the number of the current state of a document and what is known about it, None without it."""
+    """Return the number of the current state of a document, and what is known about it."""
     number = await index.current_number(document_key)
     (view,) = await index.store().fetch([Query(number, record=True)]) if number else (None,)
     return None if view is None or view.is_gone else (number, view)
 
 
 def founder_in(number: int, view: View) -> int:
-    """Return the founder of the family of a state, which is the state itself until something is decided."""
+    """Return the founder of the family of a state, without a decision the state itself."""
     return number if view.decision is None else founder_of(view.decision)
 
 
