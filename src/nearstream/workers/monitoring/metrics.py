@@ -241,17 +241,20 @@ class GroupMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metric families, as prometheus-client requires."""
-        rows: dict[tuple[str, ...], list[PartitionLag]] = {}
+        records, seconds, committed = (
+            Counted[tuple[str, ...]](),
+            dict[tuple[str, ...], float](),
+            Counted[tuple[str, ...]](),
+        )
         for role, lag in self.lags():
-            rows.setdefault((lag.topic, role), []).append(lag)
-        sums: list[tuple[str, str, Callable[[list[PartitionLag]], float]]] = [
-            ("lag_records", "Records of a topic that a role has not acknowledged", _waiting),
-            ("lag_seconds", "Age of the oldest of these records, 0 if none waits", _oldest),
-            ("committed_offsets", "Sum of the offsets that a role has acknowledged", _acknowledged),
-        ]
-        for name, meaning, value in sums:
-            values = {labels: value(each) for labels, each in rows.items()}
-            yield _gauge(f"nearstream_group_{name}", meaning, values, ("topic", "role"))
+            place = lag.topic, role
+            records[place] += lag.records
+            seconds[place] = max(seconds.get(place, 0.0), lag.seconds or 0.0)
+            committed[place] += max(lag.committed, 0)
+        labels = ("topic", "role")
+        yield _gauge("nearstream_group_lag_records", "Records that a role has not acknowledged", records, labels)
+        yield _gauge("nearstream_group_lag_seconds", "Age of the oldest of these records, else 0", seconds, labels)
+        yield _gauge("nearstream_group_committed_offsets", "Sum of acknowledged offsets", committed, labels)
         states = self.workers()
         known: dict[tuple[str, ...], float] = {}
         if states is not None:
@@ -261,18 +264,6 @@ class GroupMetrics(Collector):
     def register(self) -> None:
         """Register these metrics with the process-wide registry."""
         REGISTRY.register(self)
-
-
-def _waiting(rows: Iterable[PartitionLag]) -> int:
-    return sum(row.records for row in rows)
-
-
-def _oldest(rows: Iterable[PartitionLag]) -> float:
-    return max((row.seconds or 0.0 for row in rows), default=0.0)
-
-
-def _acknowledged(rows: Iterable[PartitionLag]) -> int:
-    return sum(max(row.committed, 0) for row in rows)
 
 
 def _matching(counts: MatchCounts) -> Iterator[Metric]:

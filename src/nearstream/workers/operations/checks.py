@@ -86,8 +86,7 @@ def records_ahead(seconds: float) -> Check:
 
 def sentence(state: WorkerState) -> str:
     """Return how a worker does since when, why, and what to do."""
-    parts = [f"{named(state)} {_SAID[state.state]} since {utc_time(state.since_ms)}"]
-    return ": ".join([*parts, *filter(None, (state.why, _REMEDIES.get(state.state)))])
+    return _about([state])
 
 
 def sentences(states: Iterable[WorkerState]) -> list[str]:
@@ -95,14 +94,17 @@ def sentences(states: Iterable[WorkerState]) -> list[str]:
     alike: dict[tuple[str, str], list[WorkerState]] = {}
     for state in states:
         alike.setdefault((state.state, state.why), []).append(state)
-    return [sentence(each[0]) if len(each) == 1 else _about_all(each) for each in alike.values()]
+    return [_about(each) for each in alike.values()]
 
 
-def _about_all(states: Sequence[WorkerState]) -> str:
-    roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(each.role for each in states).items()))
-    first = min(states, key=lambda each: each.since_ms)
-    are = _SAID[first.state].replace("is ", "are ", 1)
-    parts = [f"{len(states)} workers ({roles}) {are} since {utc_time(first.since_ms)}"]
+def _about(states: Sequence[WorkerState]) -> str:
+    first, said = min(states, key=lambda each: each.since_ms), _SAID[states[0].state]
+    name = named(first)
+    if len(states) > 1:
+        roles = Counter(each.role for each in states)
+        name = f"{len(states)} workers ({', '.join(f'{roles[role]} {role}' for role in sorted(roles))})"
+        said = said.replace("is ", "are ", 1)
+    parts = [f"{name} {said} since {utc_time(first.since_ms)}"]
     return ": ".join([*parts, *filter(None, (first.why, _REMEDIES.get(first.state)))])
 
 
