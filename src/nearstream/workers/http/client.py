@@ -12,7 +12,6 @@ import aiohttp
 import msgspec
 
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.http.work import Turns
 from nearstream.workers.mail.milter import Answer as MailAnswer
 from nearstream.workers.mail.milter import Ask
 
@@ -20,6 +19,7 @@ _WAY_SECONDS = 0.35  # beyond what the API may take for an answer
 _BYTES_PER_SECOND = 48 * 1024 * 1024  # of a message, which is sent, split and hashed
 _ANSWER_MAX_BYTES = 65_536
 _AT_ONCE, _SHORT_BYTES = 8, 1024 * 1024  # questions of this size that are sent at a time
+_LEFT_SECONDS = 0.08  # in which most answers come once a question is sent
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class ApiClient:
     seconds: float  # how long an answer is waited for, and longer if a message is large
     token: str  # The token that goes with every question. Empty: none.
     # Turns of short questions. The time that the API has for an answer begins when a question is sent.
-    turns: Turns = field(default_factory=lambda: Turns(_AT_ONCE), init=False)
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE), init=False)
     failing: bool = field(default=False, init=False)  # whether the last question got no answer
 
     async def ask(
@@ -55,7 +55,7 @@ class ApiClient:
         own = {**(headers or {}), "Authorization": f"Bearer {self.token}"} if self.token else headers
         sending = self.session.request(method, self.url, data=data, params=query, headers=own, allow_redirects=False)
         size = data.getbuffer().nbytes if data else 0
-        turn = self.turns.turn() if size <= _SHORT_BYTES else nullcontext()
+        turn = self._turn() if size <= _SHORT_BYTES else nullcontext()
         try:
             answer = await self._ask(kind, turn, sending, self.seconds + size / _BYTES_PER_SECOND)
         except ConnectionError as error:
@@ -67,6 +67,16 @@ class ApiClient:
             log.info("%s answers again", self.url)
         self.failing = False
         return answer
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for a turn as long as there is time for an answer after it, and have the turn during the block."""
+        async with asyncio.timeout(self.seconds - _LEFT_SECONDS):
+            await self.turns.acquire()
+        try:
+            yield
+        finally:
+            self.turns.release()
 
     async def _ask(
         self,
