@@ -41,17 +41,21 @@ def add_produce(parser: argparse.ArgumentParser) -> None:
     declare(parser, send_documents, example="nearstream produce documents.jsonl.gz")
     add_paths(parser)
     signatures = "PATH are files of `nearstream sign`: send signatures, no documents"
-    parser.add_argument("--signatures", action="store_true", help=signatures)
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--signatures", action="store_true", help=signatures)
+    index = "PATH are indexes of `scan --index` or `serve --index`: send their signatures and labels"
+    kinds.add_argument("--index", action="store_true", help=index)
     add_timeout(parser, 10.0)
 
 
 def send_documents(settings: Settings, options: argparse.Namespace) -> Exit:
     """Send the documents of files to their topic, or the signatures that files hold to theirs."""
     from nearstream.workers.files.tables import Columns
-    from nearstream.workers.operations.sending import produce_files, produce_signatures
+    from nearstream.workers.operations.sending import produce_files, produce_indexes, produce_signatures
 
     columns = Columns(options.text_column, options.id_column)
-    produce = produce_signatures if options.signatures else partial(produce_files, columns=columns)
+    kinds = {options.signatures: produce_signatures, options.index: produce_indexes}
+    produce = kinds.get(True, partial(produce_files, columns=columns))
     produced = asyncio.run(produce(Deployment.of(settings), options.paths, options.timeout, quiet=options.quiet))
     not_whole = "".join(f", {number} {reason}" for reason, number in produced.incomplete.most_common())
     print_message(f"sent {produced.sent}, refused {produced.refused}{not_whole}")

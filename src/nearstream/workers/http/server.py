@@ -36,14 +36,12 @@ from nearstream.workers.http.routes import Workers, add_routes, add_waiting_rout
 from nearstream.workers.http.standalone import Standalone
 from nearstream.workers.monitoring.metrics import GroupMetrics
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.local_index import LocalIndex
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.label_guards import Guards, LabelGuards
 from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
 from nearstream.workers.redis.reading.inspect import inspect_document
 from nearstream.workers.redis.server.client import until_answered
-from nearstream.workers.sqlite.pages import PageCommands
 
 # Of the time for an answer, for a process and then for the text: an answer that waits for longer would come too late.
 _HTML_SHARE = 2 / 3
@@ -131,18 +129,9 @@ async def serve_alone(deployment: Deployment, path: str) -> None:
     reload_on_hangup(asyncio.get_running_loop(), lambda settings: gate.take(settings.api_token))
     feed = Feed(lambda: time.time_ns() // 1_000_000, "file")
     with deployment.index_file(path) as file:
-        commands = PageCommands(file)
-        pages = DecisionStore(commands, deployment.settings.namespace)
-
-        async def commit() -> None:
-            commands.expire()
-            file.flush()
-            await asyncio.to_thread(file.write)
-
-        index = LocalIndex(file.part, file.store, file.scheme)
-        standalone = Standalone(deployment, index, pages, feed, file.offsets)
-        storing = asyncio.create_task(standalone.run(commit))
-        async with serving(deployment, alone(index, pages, standalone), feed, gate) as address:
+        standalone = Standalone(deployment, file, feed)
+        storing = asyncio.create_task(standalone.run())
+        async with serving(deployment, alone(standalone), feed, gate) as address:
             log.info("API: http://%s/v1/check, live page: http://%s/, index: %s", address, address, path)
             await asyncio.wait({storing, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if storing.done():
@@ -151,8 +140,9 @@ async def serve_alone(deployment: Deployment, path: str) -> None:
     log.info("stopped")
 
 
-def alone(index: LocalIndex, pages: DecisionStore, standalone: Standalone) -> "Backend":
+def alone(standalone: Standalone) -> "Backend":
     """Return what one process has."""
+    index, pages = standalone.index, standalone.pages
     return Backend(index, _NoGuards(), pages, index.states, standalone, _no_workers, say_nowhere, None, nullcontext())
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -36,6 +36,8 @@ from nearstream.workers.pipeline.match import Matching, SignatureTopic
 from nearstream.workers.pipeline.sign import Signing
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.reading.members import stored_family
+from nearstream.workers.sqlite.file import IndexFile
+from nearstream.workers.sqlite.pages import PageCommands
 
 _TALLIES = 10_000
 
@@ -48,18 +50,19 @@ class Standalone:
     Records that wait together are stored together. A record is confirmed once it is stored.
     """
 
-    def __init__(
-        self, deployment: Deployment, index: LocalIndex, pages: DecisionStore, feed: Feed, offsets: Iterator[int]
-    ) -> None:
+    def __init__(self, deployment: Deployment, file: IndexFile, feed: Feed) -> None:
+        self._file, self._commands = file, PageCommands(file)
+        self.index = LocalIndex(file.part, file.store, file.scheme)
+        self.pages = DecisionStore(self._commands, deployment.settings.namespace)
         letters = deployment.dead_letter_writer("standalone")
         self.topic = {each: deployment.topic(each) for each in (DOCUMENTS, SIGNATURES, VERDICTS, DEAD_LETTERS)}
-        self.feed, self._offsets = feed, offsets
+        self.feed = feed
         self.feed.why, self.feed.is_alerting = "", True
         self._signing = Signing(
             deployment.signer(), deployment.document_limits, self.topic[SIGNATURES], letters, deployment.page_reader()
         )
         self._matching = Matching(
-            deployment.matcher(index.reading),
+            deployment.matcher(file.store),
             deployment.scheme,
             deployment.document_limits,
             deployment.settings.topic_prefix,
@@ -68,11 +71,11 @@ class Standalone:
             _no_checkpoints,
             _cover_nothing,
             deployment.verdicts(),
-            partial(stored_family, index),
+            partial(stored_family, self.index),
         )
         freshness = deployment.settings.crawl_freshness
         decider = partial(Decider, site_of=site_of, freshness=freshness, notice=notice_error_text)
-        self._deciding = Deciding(pages, decider, deployment.topic(DECISIONS), letters)
+        self._deciding = Deciding(self.pages, decider, deployment.topic(DECISIONS), letters)
         alerts = deployment.topic(ALERTS)
         self._alerting = Alerting(DEFAULT_RULES, _Tallies(), alerts, deployment.scheme.name, letters)
         self._waiting: deque[tuple[ProducerRecord, asyncio.Future[None]]] = deque()
@@ -96,8 +99,8 @@ class Standalone:
         except TimeoutError:
             raise IndexUnavailableError(f"the record was not stored within {seconds:g} s") from None
 
-    async def run(self, commit: Callable[[], Awaitable[None]]) -> None:
-        """Store what is sent until this is cancelled, and confirm it after `commit`."""
+    async def run(self) -> None:
+        """Store what is sent until this is cancelled, and confirm what is stored."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
@@ -105,7 +108,9 @@ class Standalone:
             self._waiting.clear()
             try:
                 sent = await self.process([self._arrived_record(record) for record in records])
-                await commit()
+                self._commands.expire()
+                self._file.flush()
+                await asyncio.to_thread(self._file.write)
             except IndexUnavailableError as error:
                 log.warning("%d records were not stored: %s", len(records), error)
                 for each in stored:
@@ -128,13 +133,15 @@ class Standalone:
         told, signatures = list[ConsumerRecord](), list[ConsumerRecord]()
         for topic, run in groupby(records, key=lambda record: record.topic):
             if topic != INPUT:
-                signatures += (record._replace(offset=next(self._offsets)) for record in run)
+                signatures += (record._replace(offset=next(self._file.offsets)) for record in run)
                 continue
             for sent in await self._signing.decide(list(run)):
                 if sent.topic == self.topic[SIGNATURES]:
-                    signatures.append(self._read(sent, sent.topic, next(self._offsets)))
+                    signatures.append(self._read(sent, sent.topic, next(self._file.offsets)))
                 else:
                     told.append(self._read(sent, sent.topic, 0))
+        for record in signatures:
+            self._file.keep(record.key or b"", record.value, record.timestamp_ms)
         told += [self._read(sent, sent.topic, 0) for sent in await self._matching.decide(signatures)]
         await self._deciding.decide([record for record in told if record.topic == self.topic[VERDICTS]])
         return told

@@ -82,6 +82,18 @@ async def produce_signatures(
     return produced
 
 
+async def produce_indexes(
+    deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool
+) -> Produced:
+    """Send all signatures and labels that indexes in files keep, each with the time at which it was read or given."""
+    topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
+    for path in paths:
+        with deployment.index_file(path, may_create=False) as index:
+            records = (ProducerRecord(topic, key, value, [], at_ms) for key, at_ms, value in index.records())
+            produced.sent = await _send(deployment, topic, records, wait_seconds, progress)
+    return produced
+
+
 async def _send(
     deployment: Deployment,
     topic: str,

@@ -1,6 +1,7 @@
 """A deployment: its settings and all values computed from them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nearstream.schemas.topics.table import DEAD_LETTERS, Topic
@@ -101,8 +102,10 @@ class Deployment:
             look_up_seconds=settings.api_seconds,
         )
 
-    def index_file(self, path: str) -> "IndexFile":
+    def index_file(self, path: str, *, may_create: bool = True) -> "IndexFile":
         """Open the index in a file, or make one."""
+        if not may_create and not Path(path).is_file():
+            raise SettingsError(f"{path}: expected an index, of `nearstream scan --index` or `serve --index`")
         from nearstream.workers.sqlite.file import open_store
 
         return open_store(path, self.scheme.name, self.index_limits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, as_sent
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import InvalidMessageError
+from nearstream.schemas.topics.codec import InvalidMessageError, encode_signature
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.ingest.defaults import DocumentLimits
@@ -83,6 +83,7 @@ class Embedded:
             arrivals = [arrival for _, arrival in read if arrival is not None]
             matched = iter(await self.matcher.match_all(arrivals, are_apart=True))
             if self.index is not None:
+                _keep(self.index, arrivals)
                 self.index.commit()
             for outcome, arrival in read:
                 yield outcome if arrival is None else self._told(outcome, next(matched))
@@ -124,6 +125,13 @@ class Embedded:
         if verdict is not None and verdict.family.ordinal == 1:
             self._founders.add(matched.registered.number)
         return replace(outcome, events=matched.events, verdict=verdict)
+
+
+def _keep(index: IndexFile, arrivals: Iterable[Arrival]) -> None:
+    """Keep the signatures of documents, and forget those of removed ones."""
+    for each in arrivals:
+        value, at_ms = encode_signature(each.signature) if each.signature else None, time.time_ns() // 1_000_000
+        index.keep(each.document_key.encode(), value, at_ms)
 
 
 def batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:

@@ -28,6 +28,8 @@ FORMAT = 1  # changes with the tables, because a release reads no other format
 _APPLICATION = 0x6E656172  # what the header of the file says: "near"
 _PAGE_BYTES = 1024  # The keys of a document are spread over all pages, so that small ones are written sooner.
 _CACHE_KIB = 131_072
+# A record that comes lets go of two that are too old, so that no call takes long.
+_LEAVE = "DELETE FROM records WHERE number IN (SELECT number FROM records ORDER BY number LIMIT 2) AND at < ?"
 _LOG_BYTES = 1 << 25  # of the log, after which its pages are written into the file
 _OPENING = (
     f"PRAGMA page_size = {_PAGE_BYTES}",
@@ -69,6 +71,7 @@ class IndexFile:
                 raise SettingsError(f"{self.path}: expected an index, or a new file: {error}") from None
             raise
         tables, self.ages, self._tables = tables_of(self.file)
+        self._retention_ms = 1000 * limits.retention_seconds
         self.part = Part(limits, _now_ms, tables)
         self.offsets = self._numbers()
         self.store = Store(self, shape, limits, offsets=self.offsets)
@@ -173,6 +176,20 @@ class IndexFile:
                 self.commit()
         finally:
             self.close()
+
+    def keep(self, key: bytes, value: bytes | None, at_ms: int) -> None:
+        """Keep a record as the topic of signatures keeps it: the newest of each key, for a retention."""
+        with self.mapped():
+            self.file.execute("DELETE FROM records WHERE key = ?", (key,))
+            if value is not None:
+                self.file.execute("INSERT INTO records(key, at, value) VALUES (?, ?, ?)", (key, at_ms, value))
+            if self._retention_ms:
+                self.file.execute(_LEAVE, (at_ms - self._retention_ms,))
+
+    def records(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Yield key, time and value of each record that is kept, the oldest first."""
+        with self.mapped():
+            yield from self.file.execute("SELECT key, at, value FROM records ORDER BY number")
 
     def founders(self) -> list[int]:
         """Return the founders of all families with a second member."""

@@ -27,6 +27,7 @@ SCHEMA = (
     *(f"CREATE TABLE {name}(key BLOB PRIMARY KEY, value) WITHOUT ROWID" for name in _NAMED),
     "CREATE TABLE ages(kind, since, key, PRIMARY KEY(kind, since, key)) WITHOUT ROWID",
     "CREATE TABLE members(founder, number, ordinal, has_left, PRIMARY KEY(founder, number)) WITHOUT ROWID",
+    "CREATE TABLE records(number INTEGER PRIMARY KEY, key UNIQUE, at, value)",
     "CREATE TABLE pages(key PRIMARY KEY, value, until) WITHOUT ROWID",
     "CREATE INDEX old ON pages(until)",
     "CREATE TABLE due(key, member, score, PRIMARY KEY(key, member)) WITHOUT ROWID",
