@@ -85,7 +85,7 @@ async def produce_signatures(
 async def produce_indexes(
     deployment: Deployment, paths: Sequence[str], wait_seconds: float, *, quiet: bool
 ) -> Produced:
-    """Send all signatures and labels that indexes in files keep, each with the time at which it was read or given."""
+    """Send all signatures and labels of indexes in files, with their times."""
     topic, produced, progress = deployment.topic(SIGNATURES), Produced(), Progress("sent", quiet=quiet)
     for path in paths:
         with deployment.index_file(path, may_create=False) as index:

@@ -178,7 +178,7 @@ class IndexFile:
             self.close()
 
     def keep(self, key: bytes, value: bytes | None, at_ms: int) -> None:
-        """Keep a record as the topic of signatures keeps it: the newest of each key, for a retention."""
+        """Keep the newest record of a key for a retention, as the topic of signatures does."""
         with self.mapped():
             self.file.execute("DELETE FROM records WHERE key = ?", (key,))
             if value is not None:
