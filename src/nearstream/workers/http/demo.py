@@ -2,53 +2,31 @@
 
 import asyncio
 import signal
-import time
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
-from aiohttp import web
-
-from nearstream.schemas.alerts.alert import Alert
-from nearstream.schemas.checks.check import CheckAnswer
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
-from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.topics.codec import InvalidMessageError, decode_json, encode_json
-from nearstream.schemas.topics.dead_letter import DeadLetter, Reason, read_dead_letter
-from nearstream.schemas.topics.table import ALERTS, DOCUMENTS, VERDICTS
-from nearstream.streams.alerting.counting import Rule, Subject, Tally
-from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.matching.checking import answer, found_in_text
-from nearstream.streams.matching.looking_up import find, look_up, newcomer
-from nearstream.streams.relations.verdict import BELOW_MIN_LENGTH
-from nearstream.streams.store.store import local_store
-from nearstream.workers.config.alert_rules import DEFAULT_RULES
-from nearstream.workers.http.application import add_handlers, application, listening
-from nearstream.workers.http.live.details import Stored
+from nearstream.schemas.topics.codec import encode_json
+from nearstream.schemas.topics.table import DOCUMENTS
+from nearstream.streams.store.store import Shape
 from nearstream.workers.http.live.feed import Feed
-from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.operator import add_operator_routes, say_nowhere
-from nearstream.workers.http.requests import (
-    MAIL_TYPE,
-    Gate,
-    json_response,
-    read_document,
-    read_record,
-    require_readable,
-    type_of,
-)
-from nearstream.workers.pipeline.alert import Alerting
+from nearstream.workers.http.requests import Gate
+from nearstream.workers.http.server import alone, serving
+from nearstream.workers.http.standalone import Standalone
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.sqlite.file import IndexFile
 
 BEGIN_MS, MINUTE_MS = 1_772_438_400_000, 60_000  # 2026-03-02T08:00:00Z
 WARM_UP_MS = 30 * MINUTE_MS  # the part of the day that is over when the page opens
 _SPEED = 20  # seconds of the day that pass in a second
 _KEPT_SECONDS = 2 * 3600  # of the day, after which the index forgets a document
-_DOCUMENTS, _STATES, _TALLIES = 10_000, 8, 10_000
+_AT_ONCE, _SEND_SECONDS = 32, 60.0
 
 
 class Day:
@@ -124,108 +102,35 @@ class Day:
 
 
 class Replay:
-    """The day, matched by an index in memory, in `feed`. `signatures` has the newest states of each document."""
+    """The day, which a server without Kafka and Redis takes in, in `feed`."""
 
-    def __init__(self, deployment: Deployment, examples: Sequence[Document]) -> None:
-        self._deployment, self._offset = deployment, 0
-        self.index = local_store(replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS), self.now_ms)
+    def __init__(self, deployment: Deployment, examples: Sequence[Document], path: Path) -> None:
+        self._records, self._now_ms = Day(examples).records(), BEGIN_MS
+        self._topic = deployment.topic(DOCUMENTS)
         self.feed = Feed(self.now_ms, "demo")
-        self.feed.why, self.feed.is_alerting = "", True
-        self.signatures: OrderedDict[str, tuple[Signature, ...]] = OrderedDict()
-        self._signer, self._matcher = deployment.signer(), deployment.matcher(self.index)
-        self._letters, of_alerts = (deployment.dead_letter_writer(role) for role in ("sign", "alert"))
-        self._alerting = Alerting(DEFAULT_RULES, _Tallies(), ALERTS.name, deployment.scheme.name, of_alerts)
-        self._records = Day(examples).records()
-        self._next = next(self._records)
+        limits = replace(deployment.index_limits, retention_seconds=_KEPT_SECONDS)
+        self.file = IndexFile(path, deployment.scheme.name, limits, Shape(), self.now_ms)
+        self.standalone = Standalone(deployment, self.file, self.feed)
 
     def now_ms(self) -> int:
-        """Return the time of the day in milliseconds since 1970, which is that of the next record."""
-        return self._next.timestamp_ms
-
-    async def states(self, document_key: str) -> Sequence[Signature]:
-        """Return the states of a document, the last one first."""
-        return self.signatures.get(document_key, ())
+        """Return the time of the day in milliseconds since 1970, which is that of the last record."""
+        return self._now_ms
 
     async def warm_up(self) -> None:
-        """Match the first half hour as fast as possible."""
-        while self.now_ms() < BEGIN_MS + WARM_UP_MS:
-            await self._step()
+        """Take in the first half hour as fast as possible."""
+        while self._now_ms < BEGIN_MS + WARM_UP_MS:
+            await asyncio.gather(*(self._send(next(self._records)) for _ in range(_AT_ONCE)))
 
     async def run(self) -> None:
-        """Match the rest of the day at its speed, until this is cancelled. A slow machine sees a slower day."""
-        while True:
-            before_ms = self.now_ms()
-            await self._step()
-            await asyncio.sleep((self.now_ms() - before_ms) / 1000 / _SPEED)
+        """Take in the rest of the day at its speed, until this is cancelled. A slow machine sees a slower day."""
+        for record in self._records:
+            await asyncio.sleep(max(0, record.timestamp_ms - self._now_ms) / 1000 / _SPEED)
+            await self._send(record)
 
-    async def _step(self) -> None:
-        """Match the next record, and let others run."""
-        self._offset += 1
-        record = self._next._replace(offset=self._offset)
-        try:
-            await self._match(record)
-        except InvalidMessageError as error:
-            await self._refuse(record, error)
-        self._next = next(self._records)
-        await asyncio.sleep(0)
-
-    async def _match(self, record: ConsumerRecord) -> None:
-        began, signature = (
-            time.perf_counter(),
-            self._signer.sign(*read_document(record, self._deployment.document_limits)),
-        )
-        self._keep(signature)
-        (matched,) = await self._matcher.match_all([Arrival(signature.document_key, signature)])
-        at_ms = record.timestamp_ms + round(1000 * (time.perf_counter() - began))
-        for event in (matched.verdict, *matched.events):
-            if event is not None:
-                self.feed.add(event, at_ms)
-        if matched.verdict is not None:
-            verdict = ConsumerRecord(VERDICTS.name, 0, 0, at_ms, None, encode_json(matched.verdict), [])
-            self._alert(await self._alerting.decide([verdict]))
-
-    async def _refuse(self, record: ConsumerRecord, error: InvalidMessageError) -> None:
-        sent = self._letters.write(DeadLetter(record, "sign", error.reason, error.detail))
-        written = record._replace(topic=sent.topic, key=sent.key, value=sent.value, headers=sent.headers)
-        letter = read_dead_letter(written)
-        if letter is not None:
-            self.feed.letters.add(letter)
-        self._alert(await self._alerting.count_letters([written]))
-
-    def _alert(self, sent: Sequence[ProducerRecord]) -> None:
-        for record in sent:
-            self.feed.alarms.add(decode_json(Alert, record.value or b""))
-
-    def _keep(self, signature: Signature) -> None:
-        known = self.signatures.pop(signature.document_key, ())
-        if not known or known[0].version != signature.version:
-            known = (signature, *known[: _STATES - 1])
-        self.signatures[signature.document_key] = known
-        if len(self.signatures) > _DOCUMENTS:
-            self.signatures.popitem(last=False)
-
-
-class _Tallies:
-    """What the rules have counted, in memory."""
-
-    def __init__(self) -> None:
-        self._tallies: dict[tuple[str, Subject], Tally] = {}
-
-    async def change(self, rule: Rule, subject: Subject, action: Callable[[Tally], Tally]) -> Tally:
-        """Replace the tally of a subject by what `action` makes of it, and return that."""
-        tally = self._tallies[rule.name, subject] = action(self._tallies.pop((rule.name, subject), Tally()))
-        if len(self._tallies) > _TALLIES:
-            del self._tallies[next(iter(self._tallies))]
-        return tally
-
-    async def firing(self) -> AsyncIterator[tuple[str, Subject]]:
-        """Yield nothing. Later records of a subject end its alert."""
-        nothing: tuple[tuple[str, Subject], ...] = ()
-        for each in nothing:
-            yield each
-
-    async def forget_firing(self, rule: Rule, subject: Subject) -> None:
-        """Do nothing, because `firing` lists nothing."""
+    async def _send(self, record: ConsumerRecord) -> None:
+        self._now_ms = record.timestamp_ms
+        sent = ProducerRecord(self._topic, record.key, record.value, [], record.timestamp_ms)
+        await self.standalone.send(sent, _SEND_SECONDS)
 
 
 async def serve_demo(deployment: Deployment, examples: Sequence[Document], opened: Callable[[str], None]) -> None:
@@ -237,32 +142,15 @@ async def serve_demo(deployment: Deployment, examples: Sequence[Document], opene
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    replay = Replay(deployment, examples)
-    app = application(Gate(deployment.settings.api_token))
-    add_live_routes(app, replay.feed, Stored(deployment, replay.states))
-    add_operator_routes(app, replay.feed, say_nowhere, None)
-    add_handlers(app, {"check": partial(_check, deployment, replay)})
-    async with listening(app, deployment.settings.api) as address:
-        await replay.warm_up()
-        running = asyncio.create_task(replay.run())
-        opened(f"http://{address}/")
-        await asyncio.wait({running, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
-        running.cancel()
-
-
-async def _check(deployment: Deployment, replay: Replay, request: web.Request) -> web.Response:
-    """Answer what a text is to the documents of the day, without adding it."""
-    require_readable(request, deployment.document_limits.value_bytes)
-    record = await read_record(request, deployment.document_limits.value_bytes)
-    if type_of(record) == MAIL_TYPE:
-        raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a text or a JSON document in the demo")
-    document = read_document(record, deployment.document_limits)
-    signature = deployment.signer().sign(*document)
-    if not signature.n_bytes:
-        scheme = deployment.scheme.name
-        return json_response(CheckAnswer(verdict="unknown", scheme=scheme, low_confidence=(BELOW_MIN_LENGTH,)))
-    asked = newcomer(signature, deployment.scheme, deployment.key, deployment.thresholds)
-    near = await look_up(replay.index, asked)
-    text = document.document.text or ""
-    found = found_in_text(find(asked, near), text, deployment.scheme.text)
-    return json_response(answer(found, deployment.settings.bulk_count))
+    with TemporaryDirectory() as folder:
+        replay = Replay(deployment, examples, Path(folder) / "day.db")
+        gate, storing = Gate(deployment.settings.api_token), asyncio.create_task(replay.standalone.run())
+        async with serving(deployment, alone(replay.standalone), replay.feed, gate) as address:
+            await replay.warm_up()
+            running = asyncio.create_task(replay.run())
+            opened(f"http://{address}/")
+            stopping = asyncio.create_task(stopped.wait())
+            await asyncio.wait({storing, running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            running.cancel()
+        storing.cancel()
+        replay.file.close()

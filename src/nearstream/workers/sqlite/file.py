@@ -11,7 +11,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -54,7 +54,9 @@ class IndexFile:
         path: Where it is.
     """
 
-    def __init__(self, path: str | Path, scheme: str, limits: IndexLimits, shape: Shape) -> None:
+    def __init__(
+        self, path: str | Path, scheme: str, limits: IndexLimits, shape: Shape, clock: Callable[[], int] | None = None
+    ) -> None:
         """Open a file, or make one. `open_store` describes the arguments and the errors."""
         self.path, self.scheme = Path(path), scheme
         try:
@@ -72,7 +74,7 @@ class IndexFile:
             raise
         tables, self.ages, self._tables = tables_of(self.file)
         self._retention_ms = 1000 * limits.retention_seconds
-        self.part = Part(limits, _now_ms, tables)
+        self.part = Part(limits, clock or _now_ms, tables)
         self.offsets = self._numbers()
         self.store = Store(self, shape, limits, offsets=self.offsets)
         self._local = Local([self.part])
