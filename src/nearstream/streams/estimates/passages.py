@@ -13,7 +13,7 @@ from nearstream.streams.native import native
 from nearstream.streams.store.record import Comparable
 
 PASSAGES_MAX = 16
-_PLACES = Struct("=4q")
+PLACES = Struct("=4q")
 _NEW_RATES = 4  # even where text was only cut out, one junction in ten leaves a gap of more rates than this
 _SPAN = Struct("=2d")
 _RATE = Struct("=q")
@@ -65,7 +65,7 @@ def common_text(a: Signature, b: Signature) -> CommonText:
     found = native.common_text(fields_of(a), fields_of(b), same_lineage(a, b), reach_table)
     in_order, moved, segment, changes = (
         tuple([Passage((start, end), (start_longer, end_longer)) for start, end, start_longer, end_longer in numbers])
-        for numbers in map(_PLACES.iter_unpack, found)
+        for numbers in map(PLACES.iter_unpack, found)
     )
     return CommonText(in_order, moved, segment[0] if segment else None, changes)
 

@@ -120,7 +120,7 @@ class Native(Protocol):
         """
 
     def common_text(
-        self, one: TextFields, other: TextFields, same_lineage: bool, reach: Callable[[int], bytes], /
+        self, one: TextFields, other: TextFields | PackedText, same_lineage: bool, reach: Callable[[int], bytes], /
     ) -> tuple[bytes, bytes, bytes, bytes]:
         """Return where the common text of two texts lies (see `estimates/passages.py`).
 

@@ -45,6 +45,7 @@ EQUAL_MAIN_CONTENT = Rule("equal_main_content", "near_duplicate")  # of pages th
 SAME_LINEAGE = Rule("same_lineage", "version")
 COMMON_END = Rule("common_end", "overlap")
 VERBATIM = Rule("verbatim", "containment")  # a short item of a reference, all windows of which are in the document
+OWN_PASSAGE = Rule("own_passage", "overlap")
 TOO_SHORT = Rule("too_short", "unrelated")
 FEW_EDITS = Rule(
     "few_edits",

@@ -14,14 +14,17 @@ from nearstream.schemas.documents.document import (
     SURROUNDINGS_LABEL,
 )
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.comparing import fields_of, text_of
+from nearstream.streams.estimates.comparing import fields_of, reach_table, text_of
 from nearstream.streams.estimates.estimate import PACKED, Estimate
+from nearstream.streams.estimates.passages import PLACES
+from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
 from nearstream.streams.relations.rules import (
     COMMON_END,
     COVERED,
     EQUAL_DIGEST,
     EQUAL_MAIN_CONTENT,
+    OWN_PASSAGE,
     SAME_LINEAGE,
     SCATTERED_NOISE,
     Relation,
@@ -42,6 +45,7 @@ BELOW_MIN_LENGTH = "below_min_length"
 NEAR_THRESHOLD = "near_threshold"
 SHINGLES_MIN = 40  # below this, one word more or less moves every share by several percent
 _SYMBOLS_MIN = 30
+_OWN_CHARACTERS, _OWN_SHARE = 48, 0.055
 _CHARACTERS_MAX = 100_000  # length of the longest texts on which the thresholds were measured
 
 
@@ -136,13 +140,17 @@ def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLD
 def rule_of_surroundings(by_text: Rule, estimate: Estimate, one: Signature, other: Comparable) -> Rule:
     """Return the rule of two texts, or that of mails and pages around them.
 
-    This is `common_end` for mails and pages that share only their end, and `equal_main_content` for pages with equal
-    main contents that show other texts beside it. The other text is unpacked only if that has to be.
+    This is `common_end` for mails and pages that share only their end, `own_passage` for pages of one host that each
+    have a passage of their own, and `equal_main_content` for pages that show other texts beside an equal main content.
+    The other text is unpacked only if that has to be.
     """
     if by_text is EQUAL_DIGEST:
         return EQUAL_MAIN_CONTENT if surroundings_differ(one, other) else by_text
-    is_near = by_text.relation in ("near_duplicate", "version")
-    return COMMON_END if is_near and have_other_texts_above(estimate, one, other) else by_text
+    if by_text.relation not in ("near_duplicate", "version"):
+        return by_text
+    if have_other_texts_above(estimate, one, other):
+        return COMMON_END
+    return OWN_PASSAGE if estimate.same_site and have_own_passages(estimate, one, other) else by_text
 
 
 def surroundings_differ(one: Comparable, other: Comparable) -> bool:
@@ -186,3 +194,21 @@ def have_other_texts_above(estimate: Estimate, one: Signature, other: Comparable
     if not estimate.same_site and (domain is None or domain != other.labels.get(SENDER_DOMAIN_LABEL)):
         return False
     return native.share_only_an_end(fields_of(one), text_of(other))
+
+
+def have_own_passages(estimate: Estimate, one: Signature, other: Comparable) -> bool:
+    """Return whether each of two texts has a passage at one place that the other one has not.
+
+    It has 48 characters or more besides what is not sampled at its ends, and .055 of the text. An example is the short
+    article of a page below the navigation of its site.
+    """
+    changes = native.common_text(fields_of(one), text_of(other), estimate.same_lineage, reach_table)[3]
+    least = max(_OWN_CHARACTERS + 2 * estimate.rate, _OWN_SHARE * estimate.longer_characters)
+    first, last, other_first = 0, -_OWN_CHARACTERS, 0
+    for start, end, at, other_end in PLACES.iter_unpack(changes):
+        if start - last > LD_WINDOW_BYTES:  # more than one window in common, which may be chance
+            first, other_first = start, at
+        last = end
+        if min(last - first, other_end - other_first) >= least:
+            return True
+    return False

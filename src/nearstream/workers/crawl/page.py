@@ -34,8 +34,9 @@ MAIN_CONTENT_SMALL = "main_content_small"
 SHELL = "shell"  # what a page shows until its scripts run
 _SHELL_MAX_CHARACTERS = 300
 _SHELL = re.compile(
-    r"\b(?:loading|please wait|just a moment|javascript|wird geladen|bitte warten|chargement|cargando|caricamento"
-    r"|carregando|загрузка)\b|加载中|読み込み",
+    r"\b(?:loading|redirecting|please wait|just a moment|enable cookies|wird geladen|bitte warten|chargement"
+    r"|veuillez patienter|cargando|caricamento|carregando|laddar|bezig met laden|ładowanie|načítá\w*|yükleniyor"
+    r"|загрузка|подождите)\b|javascript|lädt ?(?:…|\.\.)|加载中|載入中|请稍候|読み込み|로딩|جار التحميل",
     re.IGNORECASE,
 )
 MAIN, ALL, WITH_LINKS = "main", "all", "-links"
@@ -113,12 +114,13 @@ class PageReader:
             found = PageText("", (strip_tags(html),))
         if CHARSET_REPLACED not in degraded and any(REPLACEMENT in part for part in found.parts):
             degraded.append(CHARSET_REPLACED)  # before it came here
-        found = found._replace(parts=tuple(map(without_fillers, found.parts)))
+        everything = "\n".join([*found.parts, *(part for part, _ in found.shown)])
+        if without_fillers(everything) != everything:
+            seen = [(without_fillers(part), is_main) for part, is_main in found.shown]
+            found = found._replace(parts=tuple(map(without_fillers, found.parts)), shown=tuple(seen))
         text = " ".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (len(text) > self._text_max_bytes)
-        seen = [(found.title, False)] * bool(found.title) + [
-            (without_fillers(part), main) for part, main in found.shown
-        ]
+        seen = [*[(found.title, False)] * bool(found.title), *found.shown]
         parts = pack_parts(seen, self._key) if self._key and not degraded else b""
         degraded += [MAIN_CONTENT_SMALL] * found.is_main_small
         shown = text[: self._text_max_bytes].decode("utf-8", "ignore")

@@ -309,5 +309,10 @@ def test_stories_above_the_offer_of_their_publisher_are_no_copies(
     newer, older = placed(words(8, 20) + offer, "b", **one), placed(words(9, 20) + offer, "a", **other)
     found = relate(newer, older, estimate(newer, older))
     assert found.rule == rule if rule else found.relation in ("near_duplicate", "version")
+    above = [
+        placed(words(7, 150) + words(seed, 30) + words(6, 50), str(seed), **where)
+        for seed, where in ((8, one), (9, other))
+    ]
+    assert (relate(*above, estimate(*above)).rule == "own_passage") == ("page" in one and one == other)
     longer = placed(words(9, 20) + words(7, 400), "c", **one), placed(words(8, 20) + words(7, 400), "d", **other)
     assert relate(*longer, estimate(*longer)).relation in ("near_duplicate", "version")  # a text below two headings

@@ -129,7 +129,7 @@ def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> 
     for text in (
         "<p>Loading...</p>",
         "<noscript>You need to enable JavaScript to run this app.</noscript>",
-        "<p>加载中",
+        *("<p>加载中", "<p>Lädt …", "<p>JavaScriptを有効にしてください", "<p>Redirecting...", "<p>Yükleniyor"),
     ):
         assert pages.read(f"<title>App</title><body>{text}{root}").degraded == ("shell",)
     assert pages.read(f"<article>{ARTICLE}<p>Loading trucks wait for JavaScript.</p></article>{root}").degraded == ()
