@@ -22,7 +22,7 @@ from nearstream.streams.deciding.host import (
     changed_frame,
     frame_of,
     is_noise,
-    pages_alike,
+    is_wall,
     shown_parts,
     with_noise,
     with_page,
@@ -31,9 +31,8 @@ from nearstream.streams.deciding.naming import is_proper
 from nearstream.streams.deciding.states import ErrorText, HostState, Kept, PageState, Shown, Turn, kept
 from nearstream.streams.estimates.frames import Part
 
-WALL_PAGES = 3  # of a host with one content, which may be a wall
 _LASTS = 2  # times as long as a content has lasted it may last on
-_WALL_SECONDS = 43_200  # that they wait at most
+_WALL_SECONDS = 39_600  # that they wait at most, so that a crawl each 12 hours finds them due
 _EXPLORED = 10  # pages of a new host that may be fetched again at any time
 _CHANGED_MAX = 8  # parts of a change that may turn out to be frame
 _FORGIVEN_MAX = 4  # observations of a page that may change after the event
@@ -155,10 +154,10 @@ class Fetch:
             return False
         return self.rest.went != [] or not self.frame.replaces(self.change)
 
-    @property
+    @cached_property
     def is_wall(self) -> bool:
         """Whether pages of the host that are no forms of each other have this content."""
-        return self.shown.is_proper and bool(self.newer) and pages_alike(self.known.host, self.shown) >= WALL_PAGES - 1
+        return self.shown.is_proper and is_wall(self.known.host, self.shown, comparing.fresh([], self.newer))
 
     def observed(self) -> tuple[bytes, tuple[bytes, ...]]:
         """Return the latest observations of the page, and the parts of the last changes.

@@ -5,19 +5,21 @@ changes too, but on each page by itself.
 """
 
 from array import array
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace as with_fields
 
-from nearstream.streams.deciding.comparing import LONG, Change, Parts
+from nearstream.streams.deciding.comparing import LONG, Change, Parts, words
 from nearstream.streams.deciding.states import HostState, Shown
 from nearstream.streams.estimates.frames import Part
 
 SHOWN_MAX = 30  # pages
 _PARTS_MAX = 256  # of each of them
 _PAGES_MIN = 3  # others that have shown a part of the frame
+_WALL_PAGES, _MOST = 3, 0.8  # with one content, which may be a wall, but for a few words
 
 _HOURS, _DAYS = 48, 14
 _FRAME = np.dtype([("part", "<u4"), ("day", "<u4")])
@@ -76,16 +78,18 @@ def _known(host: HostState, parts: Parts) -> set[int]:
 
 
 def _shared(host: HostState, own: Shown, parts: Parts, hours: int) -> set[int]:
-    able = _able(parts)
-    if not able:
-        return set()
     others = [
         each.parts
         for each in host.shown
         if each.page != own.page and each.content != own.content and abs(each.hour - own.hour) <= hours
     ]
-    shown = np.frombuffer(b"".join(others), "<u2")
-    return {part for part in able if np.count_nonzero(shown == part & 0xFFFF) >= _PAGES_MIN}
+    return _within(others, _able(parts), _PAGES_MIN)
+
+
+def _within(pages: Sequence[bytes], parts: Sequence[int], least: int) -> set[int]:
+    """Return those parts that so many pages have shown."""
+    shown = np.frombuffer(b"".join(pages), "<u2") if parts else np.empty(0)
+    return {part for part in parts if np.count_nonzero(shown == part & 0xFFFF) >= least}
 
 
 def _with_frame(host: HostState, parts: set[int], hour: int) -> HostState:
@@ -113,9 +117,11 @@ def shown_parts(parts: Parts) -> bytes:
     return array("H", sorted({part.exact & 0xFFFF for part in parts[:_PARTS_MAX]})).tobytes()
 
 
-def pages_alike(host: HostState, own: Shown) -> int:
-    """Return how many other proper pages of a host have shown an equal main content."""
-    return sum(each.is_proper and each.page != own.page and each.content == own.content for each in host.shown)
+def is_wall(host: HostState, own: Shown, main: Parts) -> bool:
+    """Return whether two other proper pages of a host have shown nearly all of a main content."""
+    others = [each.parts for each in host.shown if each.is_proper and each.page != own.page]
+    common = _within(others, [part.exact for part in main], _WALL_PAGES - 1)
+    return words(part for part in main if part.exact in common) > _MOST * words(main)
 
 
 def with_noise(host: HostState, older: Parts, change: Change) -> HostState:
