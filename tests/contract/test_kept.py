@@ -14,6 +14,7 @@ from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, adopted, count, end_quiet
 from nearstream.streams.deciding.decider import Needs
+from nearstream.streams.deciding.deciding import renewed
 from nearstream.streams.deciding.states import ErrorText, HostState, Shown, Turn
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.lag import PartitionLag
@@ -112,15 +113,18 @@ async def test_what_a_batch_has_changed_is_loaded_for_the_next_one(store: Decisi
     await store_states(store, aliases={"old": PAGE})
     await store.save(
         MemoryDecisions(),
-        MemoryDecisions(hosts={("default", "a.example"): host}, folders={("default", "a.example/"): b"sample"}),
+        MemoryDecisions(hosts={("default", "a.example"): host}, folders={("default", "a.example/"): bytes(22)}),
     )
     places = ("default", "a.example"), ("default", "a.example/")
     found = await store.load(Needs({("default", "old"), ("news", PAGE)}, {places[0]}, {places[1], ("news", "a/")}))
     assert found.aliases == {("default", "old"): PAGE}
     # That on which a page rests, and that which has turned.
     assert found.states == {("default", each.name): each for each in (rests, first, turned)}
-    assert (found.hosts, found.folders) == ({places[0]: host}, {places[1]: b"sample"})
-    assert await store.read_states("default", ["old", PAGE, "new"]) == [rests, rests, None]
+    assert (found.hosts, found.folders) == ({places[0]: host}, {places[1]: bytes(22)})
+    # A page that is asked about waits by what is known of its folder now.
+    asked = renewed(rests, bytes(22), store.freshness)
+    assert asked.wait_seconds != rests.wait_seconds
+    assert await store.read_states("default", ["old", PAGE, "other", "new"]) == [asked, asked, other, None]
     await forget(store, PAGE)
     assert await store.read_state("default", "old") is None
     assert await store.read_state("default", PAGE) is None

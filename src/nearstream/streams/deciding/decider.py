@@ -13,7 +13,7 @@ from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.deciding.copies import named
-from nearstream.streams.deciding.deciding import Fetch, Known, Outcome, decide_page
+from nearstream.streams.deciding.deciding import Fetch, Known, Outcome, decide_page, renewed
 from nearstream.streams.deciding.errors import found_out
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import ALIASES_MAX, PageState
@@ -66,6 +66,14 @@ class Decider:
     freshness: float = 0.75  # from which likelihood on that a page has not changed it need not be fetched
     # Takes the host and the family of each text that has become known as an error text.
     notice: Callable[[str, str], None] = _ignore
+
+    async def asked(self, collection: str, name: str) -> PageState | None:
+        """Return the state of a page with the wait that is known by now, or None if it has none."""
+        state = await self.store.read_state(collection, name)
+        if state is None:
+            return None
+        _, folder = await self.store.read_places(collection, *places_of(state.own.address or name))
+        return renewed(state, folder, self.freshness)
 
     async def after_verdict(self, verdict: DocumentVerdict, page: PageFacts) -> list[Said]:
         """Return the decisions that a verdict gives, that about its own page first.
@@ -141,8 +149,11 @@ class Decider:
 
 
 def _places(verdict: DocumentVerdict) -> tuple[str, str]:
+    return places_of(verdict.url or verdict.lineage or "")
+
+
+def places_of(url: str) -> tuple[str, str]:
     """Return the host of a page, and the host with the first segment of its path."""
-    url = verdict.url or verdict.lineage or ""
     host = host_of(url)
     segments = urlsplit(url).path.split("/") if host else []
     return host, f"{host}/{segments[1]}" if len(segments) > 2 else f"{host}/"

@@ -31,7 +31,6 @@ from nearstream.streams.deciding.naming import is_proper
 from nearstream.streams.deciding.states import ErrorText, HostState, Kept, PageState, Shown, Turn, kept
 from nearstream.streams.estimates.frames import Part
 
-_LASTS = 2  # times as long as a content has lasted it may last on
 _WALL_SECONDS = 39_600  # that they wait at most, so that a crawl each 12 hours finds them due
 _EXPLORED = 10  # pages of a new host that may be fetched again at any time
 _CHANGED_MAX = 8  # parts of a change that may turn out to be frame
@@ -43,7 +42,7 @@ class Known:
     """What is known when a verdict arrives."""
 
     host: HostState = field(default_factory=HostState)  # of its URL
-    folder: bytes = b""  # how often some pages of its folder have changed
+    folder: bytes = b""  # how common each rate is in its folder, and how often some pages of it have changed
     others: Mapping[str, PageState] = field(default_factory=dict)  # pages that it may repeat, by name
 
 
@@ -216,9 +215,10 @@ def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -
         canonical=better,
         observed=observed,
         changed=changed,
-        wait_seconds=_wait(fetch, known, observed, freshness) or (COPY_SECONDS if better else 0),
     )
-    return Outcome(state, known, worse)
+    is_new = not known.folder and len(known.host.shown) <= _EXPLORED
+    wait = (COPY_SECONDS if better else 0) if is_new else wait_of(state, known.folder, freshness)
+    return Outcome(with_fields(state, wait_seconds=wait), known, worse)
 
 
 def _learned(fetch: Fetch, host: HostState, observed: bytes) -> Known:
@@ -233,27 +233,23 @@ def _learned(fetch: Fetch, host: HostState, observed: bytes) -> Known:
     if observed:
         likely = waits.likelihood(observed)
         host = with_fields(host, sample=waits.sampled(host.sample, fetch.number, likely))
-        folder = waits.sampled(folder, fetch.number, likely)
+        folder = waits.in_folder(folder or bytes(len(likely)), fetch.number, likely)
+    folder = waits.with_common(folder, host.sample) if host.sample else folder
     return Known(host, folder, fetch.known.others)
 
 
-def _wait(fetch: Fetch, known: Known, observed: bytes, freshness: float) -> int:
-    """Return how many seconds a page need not be fetched.
+def wait_of(state: PageState, folder: bytes, freshness: float) -> int:
+    """Return how many seconds after its latest fetch a page need not be fetched, as pages of its folder show by now."""
+    number = crc32(state.name.encode("utf-8", "surrogatepass"))
+    seconds = waits.jittered(waits.wait_seconds(state.observed, folder, freshness), number, state.own.at_ms)
+    return min(seconds, _WALL_SECONDS) if state.is_wall else seconds
 
-    These are at most twice as many as its content is known to have lasted. Nothing is known of a new host, so its
-    first pages may be fetched again at any time.
-    """
-    former = fetch.former
-    if not observed and not known.host.sample and len(known.host.shown) <= _EXPLORED:
-        return 0
-    common = waits.prior(known.folder, known.host.sample)
-    seconds = waits.jittered(
-        waits.wait_seconds(waits.likelihood(observed), common, freshness), fetch.number, fetch.at_ms
-    )
-    if observed and former is not None:
-        since_ms = former.since_ms if fetch.is_unchanged else former.seen_ms
-        seconds = min(seconds, _LASTS * (fetch.at_ms - since_ms) // 1000)
-    return min(seconds, _WALL_SECONDS) if fetch.is_wall else seconds
+
+def renewed(state: PageState, folder: bytes, freshness: float) -> PageState:
+    """Return the state of a page with the wait that is known by now."""
+    if state.is_error_page or not folder:
+        return state
+    return with_fields(state, wait_seconds=wait_of(state, folder, freshness))
 
 
 def _fetched(fetch: Fetch) -> PageState:

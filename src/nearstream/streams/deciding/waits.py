@@ -21,7 +21,7 @@ _STEPS = 8  # in a factor of e between two odds, as they are stored
 _ROUNDS = 8
 _HOURS = 8  # age of a page times the likelihood of a change at which it is due, at a freshness of .5
 _CHANGED = 0.5  # likelihood of a change at which a page is due in any case
-_FOLDER_MIN = 8  # pages, below which the host counts in place of the folder
+_PAGES = 4  # as many pages of a folder as count as much as what is known of its host
 
 Floats = NDArray[np.float64]
 
@@ -56,33 +56,43 @@ def sampled(sample: bytes, page: int, likely: Floats) -> bytes:
     others = pages[pages["page"] != page]
     if len(others) >= _SAMPLED_MAX and page > others["page"][_SAMPLED_MAX - 1]:
         return sample
-    odds = np.clip(np.rint(-_STEPS * likely), 0, 255)
-    whole = np.append(others, np.array([(page, odds)], _SAMPLED))
+    whole = np.append(others, np.array([(page, np.frombuffer(_packed(likely), "u1"))], _SAMPLED))
     return np.sort(whole, order="page")[:_SAMPLED_MAX].tobytes()
 
 
-def prior(folder: bytes, host: bytes) -> Floats:
-    """Return how common each rate is in a folder, or in its host.
+def in_folder(folder: bytes, page: int, likely: Floats) -> bytes:
+    """Return what is known of a folder with the likelihood of one of its pages."""
+    return folder[: len(_RATES)] + sampled(folder[len(_RATES) :], page, likely)
 
-    The host counts if few pages of the folder are known. These are eight rounds of expectation maximization, in which
-    a page of each rate is added.
-    """
-    small = len(folder) < _FOLDER_MIN * _SAMPLED.itemsize
-    odds: Floats = np.exp(np.frombuffer(host if small else folder, _SAMPLED)["odds"] / -_STEPS)
-    common = _FLAT
+
+def _packed(logarithms: Floats) -> bytes:
+    return np.clip(np.rint(-_STEPS * logarithms), 0, 255).astype(np.uint8).tobytes()
+
+
+def with_common(folder: bytes, host: bytes) -> bytes:
+    """Return what is known of a folder with how common each rate is there, by the samples of both."""
+    sample = folder[len(_RATES) :]
+    common = _common(sample, _common(host, _FLAT))
+    return _packed(np.log(common)) + sample
+
+
+def _common(sample: bytes, before: Floats) -> Floats:
+    """Return how common each rate is, by eight rounds of expectation maximization."""
+    odds, common = np.exp(np.frombuffer(sample, _SAMPLED)["odds"] / -_STEPS), before
     for _ in range(_ROUNDS if len(odds) else 0):
-        common = _FLAT + common * (odds.T @ (1 / (odds @ common)))
+        common = _PAGES * before + common * (odds.T @ (1 / (odds @ common)))
         common = common / common.sum()
     return common
 
 
-def wait_seconds(likely: Floats, common: Floats, freshness: float) -> int:
+def wait_seconds(observations: bytes, folder: bytes, freshness: float) -> int:
     """Return after how many seconds a page is to be fetched, at most a week.
 
     That is when its age times the likelihood that it has changed is 2.7 hours at a freshness of .75, or when it has
     probably changed. So a page that seldom changes is not left alone for long, which would cost many stale hours.
     """
-    odds = np.exp(likely) * common
+    common = np.frombuffer(folder[: len(_RATES)], "u1") if folder else np.zeros(len(_RATES))
+    odds = np.exp(likelihood(observations) - common / _STEPS)
     changed = 1 - _FRESH @ (odds / odds.sum())
     hours = _HOURS * (1 / freshness - 1)
     return int(3600 * np.interp(1, np.maximum(changed * _AGES / hours, changed / _CHANGED), _AGES))

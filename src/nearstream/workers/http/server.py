@@ -179,7 +179,7 @@ def shared(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed
     return Backend(
         index,
         guards,
-        DecisionStore(index.asking, namespace),
+        DecisionStore(index.asking, namespace, deployment.settings.crawl_freshness),
         partial(_states, index),
         outbox,
         partial(worker_states, index.asking, namespace),

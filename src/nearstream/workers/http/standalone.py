@@ -53,7 +53,8 @@ class Standalone:
     def __init__(self, deployment: Deployment, file: IndexFile, feed: Feed) -> None:
         self._file, self._commands = file, PageCommands(file)
         self.index = LocalIndex(file.part, file.store, file.scheme)
-        self.pages = DecisionStore(self._commands, deployment.settings.namespace)
+        freshness = deployment.settings.crawl_freshness
+        self.pages = DecisionStore(self._commands, deployment.settings.namespace, freshness)
         letters = deployment.dead_letter_writer("standalone")
         self.topic = {each: deployment.topic(each) for each in (DOCUMENTS, SIGNATURES, VERDICTS, DEAD_LETTERS)}
         self.feed = feed
@@ -73,7 +74,6 @@ class Standalone:
             deployment.verdicts(),
             partial(stored_family, self.index),
         )
-        freshness = deployment.settings.crawl_freshness
         decider = partial(Decider, site_of=site_of, freshness=freshness, notice=notice_error_text)
         self._deciding = Deciding(self.pages, decider, deployment.topic(DECISIONS), letters)
         alerts = deployment.topic(ALERTS)

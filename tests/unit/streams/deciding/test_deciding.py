@@ -47,8 +47,19 @@ async def test_the_longer_a_page_has_stayed_the_longer_it_waits_and_a_week_at_mo
         assert (kept.action, kept.because, kept.unchanged_since) == ("keep", "unchanged", TIME)
         assert kept.until == kept.observed_at + timedelta(seconds=kept.interval_seconds)
         waits.append(kept.interval_seconds)
-    assert waits[0] <= 12 * 3_600 < 2 * 86_400 < waits[-1] <= 1.2 * 7 * 86_400
+    assert waits[0] <= 18 * 3_600 < 2 * 86_400 < waits[-1] <= 1.2 * 7 * 86_400
     assert kept.unchanged == 12
+
+
+async def test_a_page_waits_by_what_others_of_its_folder_have_shown_since() -> None:
+    pages = Pages()
+    for hours in (0, 6):
+        for number, name in enumerate(SHOP):
+            await pages.fetch(name, hours + number / 60, described(number), f"Price {hours * (number > 0)} EUR")
+    asked = await pages.decider.asked(COLLECTION, SHOP[0])
+    assert asked is not None
+    assert 0 < asked.wait_seconds < 0.8 * pages.of(SHOP[0]).interval_seconds
+    assert await pages.decider.asked(COLLECTION, "unknown") is None
 
 
 async def test_a_page_that_changes_each_hour_is_never_skipped_an_hour_later() -> None:

@@ -38,7 +38,7 @@ class Player:
 
     async def due(self, url: str, at_ms: int) -> dict[str, bool]:
         """Return under which policies a page is fetched at a time."""
-        state = await self.decider.store.read_state(DEFAULT_COLLECTION, name_of_page(url))
+        state = await self.decider.asked(DEFAULT_COLLECTION, name_of_page(url))
         hashes = {name: each.is_due(url, at_ms) for name, each in self._hashes.items()}
         return {OURS: state is None or not may_skip(state.decision, at_ms), ALL: True, **hashes}
 

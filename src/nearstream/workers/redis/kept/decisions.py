@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from nearstream.streams.deciding.decider import Needs
+from nearstream.streams.deciding.decider import Needs, places_of
+from nearstream.streams.deciding.deciding import may_skip, renewed
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import HostState, PageState
 from nearstream.streams.ingest.lineage import host_of
@@ -17,7 +18,7 @@ from nearstream.workers.redis.server.client import Caller, Commanded, ask, pipel
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
 _ALIAS = b"@"  # begins the name of a page, stored under another one
 # Before a host or a folder. No lineage has a control character.
-_HOST, _FOLDER, _DUE = "host\n", "folder\n", "due\n"
+_HOST, _FOLDER, _DUE = "host\n", "rates\n", "due\n"
 DUE_MAX = 100_000  # pages of a host that are listed with the times at which they are due
 _ERROR = 1 << 40  # seconds by which error pages are listed earlier than all others
 _AT_ONCE = 250  # values, which Redis reads without keeping others waiting
@@ -34,6 +35,7 @@ class DecisionStore:
 
     client: Caller | Commanded  # a client of the server of the index
     namespace: str  # first part of every key
+    freshness: float = 0.75  # for the waits of pages that are asked about, as a `Decider` has it
 
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""
@@ -41,7 +43,7 @@ class DecisionStore:
         return state
 
     async def read_states(self, collection: str, names: Sequence[str]) -> list[PageState | None]:
-        """Return the states of pages, in few round trips."""
+        """Return the states of pages with the waits that are known by now, in few round trips."""
         return await self._states(collection, [self._key(collection, name) for name in names])
 
     async def due(self, collection: str, host: str, most: int) -> list[PageState]:
@@ -54,7 +56,7 @@ class DecisionStore:
         for first, last in (("-inf", now - _ERROR), (0, now)):
             found += await ask(self.client, "ZRANGEBYSCORE", key, first, last, "LIMIT", 0, most - len(found))
         states = await self._states(collection, [self._place(name.hex()) for name in found])
-        return [state for state in states if state is not None]
+        return [state for state in states if state is not None and not may_skip(state.decision, 1000 * now)]
 
     async def load(self, needs: Needs) -> MemoryDecisions:
         """Return what is known before a batch of events, in few round trips."""
@@ -127,7 +129,12 @@ class DecisionStore:
         aliases = [value for value in values if _is_alias(value)]
         behind = await self._values(self._key(collection, _name(value)) for value in aliases)
         named = dict(zip(aliases, behind, strict=True))
-        return [_state(named.get(value, value)) for value in values]
+        states = [_state(named.get(value, value) if value else None) for value in values]
+        urls = [state.own.address or state.name if state else "" for state in states]
+        places = {url: self._key(collection, _FOLDER + places_of(url)[1]) for url in urls if url}
+        folders = dict(zip(places, await self._values(places.values()), strict=True))
+        pairs = zip(states, urls, strict=True)
+        return [state and renewed(state, folders.get(url) or b"", self.freshness) for state, url in pairs]
 
     async def _values(self, keys: Iterable[bytes]) -> list[bytes | None]:
         asked, values = [("GET", key) for key in keys], list[bytes | None]()
