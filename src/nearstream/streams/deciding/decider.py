@@ -68,7 +68,7 @@ class Decider:
     notice: Callable[[str, str], None] = _ignore
 
     async def asked(self, collection: str, name: str) -> PageState | None:
-        """Return the state of a page with the wait that is known by now, or None if it has none."""
+        """Return the state of a page with its current wait, None without a state."""
         state = await self.store.read_state(collection, name)
         if state is None:
             return None

@@ -239,14 +239,14 @@ def _learned(fetch: Fetch, host: HostState, observed: bytes) -> Known:
 
 
 def wait_of(state: PageState, folder: bytes, freshness: float) -> int:
-    """Return how many seconds after its latest fetch a page need not be fetched, as pages of its folder show by now."""
+    """Return how many seconds a page waits after its latest fetch."""
     number = crc32(state.name.encode("utf-8", "surrogatepass"))
     seconds = waits.jittered(waits.wait_seconds(state.observed, folder, freshness), number, state.own.at_ms)
     return min(seconds, _WALL_SECONDS) if state.is_wall else seconds
 
 
 def renewed(state: PageState, folder: bytes, freshness: float) -> PageState:
-    """Return the state of a page with the wait that is known by now."""
+    """Return the state of a page with its current wait."""
     if state.is_error_page or not folder:
         return state
     return with_fields(state, wait_seconds=wait_of(state, folder, freshness))

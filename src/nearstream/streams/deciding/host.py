@@ -87,7 +87,7 @@ def _shared(host: HostState, own: Shown, parts: Parts, hours: int) -> set[int]:
 
 
 def _within(pages: Sequence[bytes], parts: Sequence[int], least: int) -> set[int]:
-    """Return those parts that so many pages have shown."""
+    """Return the parts that this number of pages has shown."""
     shown = np.frombuffer(b"".join(pages), "<u2") if parts else np.empty(0)
     return {part for part in parts if np.count_nonzero(shown == part & 0xFFFF) >= least}
 
@@ -118,7 +118,7 @@ def shown_parts(parts: Parts) -> bytes:
 
 
 def is_wall(host: HostState, own: Shown, main: Parts) -> bool:
-    """Return whether two other proper pages of a host have shown nearly all of a main content."""
+    """Return whether two other pages of a host, no variants, show most of a main content."""
     others = [each.parts for each in host.shown if each.is_proper and each.page != own.page]
     common = _within(others, [part.exact for part in main], _WALL_PAGES - 1)
     return words(part for part in main if part.exact in common) > _MOST * words(main)

@@ -70,7 +70,7 @@ def _packed(logarithms: Floats) -> bytes:
 
 
 def with_common(folder: bytes, host: bytes) -> bytes:
-    """Return what is known of a folder with how common each rate is there, by the samples of both."""
+    """Add to the sample of a folder how common each rate is."""
     sample = folder[len(_RATES) :]
     common = _common(sample, _common(host, _FLAT))
     return _packed(np.log(common)) + sample

@@ -43,7 +43,7 @@ class DecisionStore:
         return state
 
     async def read_states(self, collection: str, names: Sequence[str]) -> list[PageState | None]:
-        """Return the states of pages with the waits that are known by now, in few round trips."""
+        """Return the states of pages with their current waits, in few round trips."""
         return await self._states(collection, [self._key(collection, name) for name in names])
 
     async def due(self, collection: str, host: str, most: int) -> list[PageState]:
