@@ -10,7 +10,7 @@ STACK ?= build/stack
 SIGNER := $(wildcard src/nearstream/streams/native/*.[ch] src/nearstream/streams/native/*/*.h build_backend/*.py)
 SPACE := $() $()
 # What pip does goes to stderr line by line, because a first install takes minutes, and `make -s stack` is evaluated.
-SHOWN := | awk '!/already satisfied/ { print "  " substr($$0, 1, 110); fflush() }' >&2
+SHOWN = | $(BIN)/python tests/devstack/shown.py
 WRITABLE = test -w . || { echo "cannot write $(CURDIR): copy the checkout to a folder of yours" >&2; exit 1; }
 
 export PYTHONDONTWRITEBYTECODE := # what was compiled once need not be compiled by each command that tests start

@@ -134,3 +134,13 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path) 
     assert done.stderr.startswith(f"cannot write {tmp_path / 'file'}")
     assert done.stderr.endswith('Name a folder of yours: make STACK="$HOME/nearstream-stack" stack\n')
     assert done.stderr.count("\n") == 1
+
+
+def test_a_long_silence_of_an_installation_has_a_line() -> None:
+    shell = "echo Collecting a; sleep 2; echo Requirement already satisfied: b; printf end"
+    command = f"({shell}) | SILENT_SECONDS=0.4 {sys.executable} tests/devstack/shown.py"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S607
+    lines = done.stderr.splitlines()
+    assert (lines[0], lines[-1], done.stdout) == ("  Collecting a", "  end", "")
+    assert lines[1:-1]
+    assert all(line.startswith("  still at it after ") for line in lines[1:-1])
