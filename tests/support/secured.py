@@ -109,9 +109,9 @@ super.users=User:ANONYMOUS;User:admin
         yield SecuredKafka(f"127.0.0.1:{ports.fault}", ca, server)
 
 
-def documented(page: str, program: str) -> list[str]:
-    """Return the commands of this program in a page's shell blocks."""
-    text = (ROOT / "docs" / page).read_text().replace("\\\n", " ")
+def documented(path: str, program: str) -> list[str]:
+    """Return the lines that begin with this word in a file of the repository."""
+    text = (ROOT / path).read_text().replace("\\\n", " ")
     return re.findall(rf"^{re.escape(program)} .*$", text, re.MULTILINE)
 
 
@@ -136,8 +136,8 @@ def secured_redis(folder: Path) -> Iterator[SecuredRedis]:
     """Run a server with the users of the pages about operations and the API."""
     ca = authority(folder / "ca")
     options: list[str] = []
-    for user, page in (("nearstream", "operations.md"), ("signer", "operations.md"), ("api", "api.md")):
-        (line,) = documented(page, f"user {user}")
+    for user, page in (("nearstream", "operations"), ("signer", "operations"), ("api", "api")):
+        (line,) = documented(f"docs/{page}.md", f"user {user}")
         options += ["--user", *line.replace("PASSWORD", password(user)).split()[1:]]
     with running(redis_server(folder / "redis", options)) as server:
         # It was built without TLS.
@@ -168,7 +168,7 @@ def secured_servers(folder: Path, users: Sequence[str]) -> Iterator[Secured]:
     """Run both servers for these users of Kafka, and create the topics with the documented rights."""
     with secured_redis(folder / "redis") as redis, secured_kafka(folder / "kafka", [*users, "operator"]) as kafka:
         made = Secured(kafka, redis, folder)
-        kafka.acls([command for page in ("operations.md", "api.md") for command in documented(page, KAFKA_ACLS)])
+        kafka.acls(documented("deploy/kafka-rights.sh", KAFKA_ACLS))
         created = made.deployment("operator").run("topics", "create")
         assert (created.returncode, created.stderr.count(b"created")) == (0, len(ALL))
         yield made
