@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nearstream.workers.sqlite.file import IndexFile
 
 TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
+SOURCES_MAX = 250_000  # documents of which is known where they were read
 _REFERENCE = "reference"  # the collection of what others are compared with
 # What it means that a document was read with a loss.
 _LOSSES = {
@@ -115,16 +116,17 @@ def scan_files(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what each document of files is to those before it."""
     deployment = Deployment.of(with_fields(settings, references=_REFERENCE) if options.reference else settings)
     with nullcontext() if options.index is None else deployment.index_file(options.index) as index:
-        return asyncio.run(_scan(deployment, options, index))
+        seen = _Seen(names_files=len(options.paths) > 1 or isdir(options.paths[0]))
+        return asyncio.run(_scan(deployment, options, index, seen))
 
 
-async def _scan(deployment: Deployment, options: argparse.Namespace, index: "IndexFile | None") -> Exit:
+async def _scan(deployment: Deployment, options: argparse.Namespace, index: "IndexFile | None", seen: "_Seen") -> Exit:
     from nearstream.workers.files.source import are_files, bytes_of, read
     from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.signatures import report
     from nearstream.workers.pipeline.in_process import BATCH, as_it_is, embedded
 
-    job, columns, seen = embedded(deployment, index), Columns(options.text_column, options.id_column), _Seen()
+    job, columns = embedded(deployment, index), Columns(options.text_column, options.id_column)
     if options.reference and not await _read_references(deployment, job, options.reference, columns):
         return Exit.UNREADABLE
     texts = EarlierTexts(deployment.scheme)
@@ -149,11 +151,12 @@ async def _scan(deployment: Deployment, options: argparse.Namespace, index: "Ind
 class _Seen:
     """What was found in the documents that were read."""
 
+    names_files: bool  # there are several files
     found: Counter[str] = field(default_factory=Counter)  # verdicts by kind
     left_out: Counter[str] = field(default_factory=Counter)  # by reason
     incomplete: Counter[str] = field(default_factory=Counter)  # what was lost in reading
     passed_over: Counter[str] = field(default_factory=Counter)  # records of crawls that hold no page
-    sources: dict[str, str] = field(default_factory=dict)  # where each id was read, if there are several files
+    sources: dict[str, str] = field(default_factory=dict)  # where each id was read
     members: dict[str, list[str]] = field(default_factory=dict)  # ids by family, if these are shown
 
     def take(self, outcome: "Outcome", options: argparse.Namespace) -> None:
@@ -161,7 +164,7 @@ class _Seen:
         verdict = outcome.verdict
         if verdict is not None:
             self.found[verdict.verdict] += 1
-            if len(options.paths) > 1 or isdir(options.paths[0]):
+            if self.names_files and len(self.sources) < SOURCES_MAX:
                 self.sources[verdict.id] = outcome.source
             if options.members:
                 self.members.setdefault(verdict.family.id, []).append(verdict.id)
@@ -175,9 +178,11 @@ async def _sum_up(job: "Embedded", seen: _Seen, progress: Progress, options: arg
         return
     for line in summary_lines(await job.families(), seen.members):
         print_message(line)
+    print_message(f"found {_counted(seen.found) or 'no document'}")
     losses = Counter({f"{name} ({_LOSSES.get(name, name)})": count for name, count in seen.incomplete.items()})
-    others = {"read with losses:": losses, "passed over": seen.passed_over, "left out": seen.left_out}
-    _print_counts(seen.found, others)
+    for name, counts in (("read with losses:", losses), ("passed over", seen.passed_over), ("left out", seen.left_out)):
+        if counts:
+            print_message(f"{name} {_counted(counts)}")
 
 
 async def _read_references(deployment: Deployment, job: "Embedded", paths: Sequence[str], columns: "Columns") -> bool:
@@ -200,13 +205,6 @@ def _in_reference(document: Document) -> Document:
 
 def _against(document: Document) -> Document:
     return replace(document, against=(_REFERENCE,))
-
-
-def _print_counts(found: Counter[str], others: Mapping[str, Counter[str]]) -> None:
-    print_message(f"found {_counted(found) or 'no document'}")
-    for name, counts in others.items():
-        if counts:
-            print_message(f"{name} {_counted(counts)}")
 
 
 def _counted(counts: Counter[str]) -> str:
