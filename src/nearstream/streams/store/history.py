@@ -18,7 +18,7 @@ from nearstream.streams.store.registration import (
     Sent,
     Status,
 )
-from nearstream.streams.store.tables import Ages, AgesInMemory, Table
+from nearstream.streams.store.tables import Ages, Table, ages_in_memory
 
 NO_ORDER = Order(0, -1, 0, b"")
 _RECORDED, _LEADING, _REMOVED = "recorded", "leading", "removed"  # kinds of ages
@@ -64,7 +64,7 @@ class Documents:
     removals: Table[bytes, tuple[Sent, int]] = field(default_factory=dict)
     # The number of the record of a label, and the label behind its time.
     labels: Table[bytes, tuple[int, bytes]] = field(default_factory=dict)
-    ages: Ages = field(default_factory=AgesInMemory)
+    ages: Ages = field(default_factory=ages_in_memory)
 
 
 class History:

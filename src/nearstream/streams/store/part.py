@@ -30,13 +30,9 @@ from nearstream.streams.store.messages import (
 )
 from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal
-from nearstream.streams.store.tables import Members, MembersInMemory, Table
+from nearstream.streams.store.tables import Members, Table, members_in_memory
 
 _FAMILY, _KEPT = "family", "kept"  # kinds of ages
-
-
-def _members_in_memory(_founder: int) -> Members:
-    return MembersInMemory()
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class Tables:
     held: Held = field(default_factory=HeldInMemory)  # what buckets hold
     keys: Table[int, bytes] = field(default_factory=dict)  # the keys of all entries of a number
     families: Table[int, Family] = field(default_factory=dict)  # by founder
-    members: Callable[[int], Members] = _members_in_memory  # of a family, given its founder
+    members: Callable[[int], Members] = members_in_memory  # of a family, given its founder
     # The record of a founder, and when it was last needed.
     kept: Table[int, tuple[bytes, int]] = field(default_factory=dict)
 

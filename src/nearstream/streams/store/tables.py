@@ -62,7 +62,7 @@ class Members(Protocol):
         """Forget all."""
 
 
-class MembersInMemory:
+class _MembersInMemory:
     """The members of a family in memory.
 
     Attributes:
@@ -76,49 +76,38 @@ class MembersInMemory:
 
     @property
     def living(self) -> set[int]:
-        """The members that live."""
         return self.ordinals.keys() - self.left
 
     def ordinal(self, number: int) -> int:
-        """Return the ordinal of a member, 0 if it has not joined."""
         return self.ordinals.get(number, 0)
 
     def join(self, number: int, ordinal: int) -> None:
-        """Give a member an ordinal."""
         self.ordinals[number] = ordinal
 
     def leave(self, number: int) -> None:
-        """Note that a member has left."""
         self.left.add(number)
 
     def has_left(self, number: int) -> bool:
-        """Return whether a member has left."""
         return number in self.left
 
     def come_back(self, number: int) -> None:
-        """Take back that a member has left."""
         self.left.discard(number)
 
     def forget(self, number: int) -> None:
-        """Forget a member."""
         self.ordinals.pop(number, None)
         self.left.discard(number)
 
     def newest(self, most: int) -> list[int]:
-        """Return the living members with the largest ordinals, the largest first."""
         return nlargest(most, self.living, key=lambda each: (self.ordinals[each], each))
 
     def page(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
-        """Return living members and their ordinals from one ordinal to another, in order."""
         places = [(self.ordinals[each], each) for each in self.living if first <= self.ordinals[each] <= last]
         return [(number, ordinal) for ordinal, number in nsmallest(most, places)]
 
     def count(self) -> int:
-        """Return how many live."""
         return len(self.living)
 
     def clear(self) -> None:
-        """Forget all."""
         self.ordinals.clear()
         self.left.clear()
 
@@ -133,19 +122,27 @@ class Ages(Protocol):
         """Take out the oldest keys of a kind, as far as they are older than a time."""
 
 
-class AgesInMemory:
+class _AgesInMemory:
     """Ages in a heap for each kind."""
 
     def __init__(self) -> None:
         self._heaps: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
 
     def add(self, kind: str, since_ms: int, key: Any) -> None:  # noqa: ANN401 - a number, or a hash
-        """Note since when a key is there."""
         heappush(self._heaps[kind], (since_ms, key))
 
     def take(self, kind: str, before_ms: int) -> list[Any]:
-        """Take out the oldest keys of a kind, as far as they are older than a time."""
         heap, taken = self._heaps[kind], list[Any]()
         while heap and heap[0][0] < before_ms and len(taken) < EXPIRED_AT_ONCE:
             taken.append(heappop(heap)[1])
         return taken
+
+
+def members_in_memory(_founder: int) -> Members:
+    """Return the members of a new family."""
+    return _MembersInMemory()
+
+
+def ages_in_memory() -> Ages:
+    """Return ages of no key."""
+    return _AgesInMemory()

@@ -1,7 +1,6 @@
 """Show the live page over a made-up day of crawled pages and mail, in one process without Kafka and Redis."""
 
 import asyncio
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from nearstream.schemas.topics.table import DOCUMENTS
 from nearstream.streams.store.store import Shape
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.requests import Gate
-from nearstream.workers.http.server import alone, serving
+from nearstream.workers.http.server import alone, serving, until_signal
 from nearstream.workers.http.standalone import Standalone
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.sqlite.file import IndexFile
@@ -139,9 +138,7 @@ async def serve_demo(deployment: Deployment, examples: Sequence[Document], opene
     Of the deployment only the scheme, the limits and the address count. `opened` is called with the address of the page
     once it answers.
     """
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = until_signal()
     with TemporaryDirectory() as folder:
         replay = Replay(deployment, examples, Path(folder) / "day.db")
         gate, storing = Gate(deployment.settings.api_token), asyncio.create_task(replay.standalone.run())

@@ -66,10 +66,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
         SettingsError: The address cannot be used, or the index has another scheme or key.
         IndexUnavailableError: Redis did not answer within `wait_seconds`.
     """
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    gate = Gate(deployment.settings.api_token)
+    stopped, gate = until_signal(), Gate(deployment.settings.api_token)
     reload_on_hangup(asyncio.get_running_loop(), lambda settings: gate.take(settings.api_token))
     index = await _opened(deployment, wait_seconds, stopped, gate)
     if index is None:
@@ -92,6 +89,14 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     finally:
         await index.close()
     log.info("stopped")
+
+
+def until_signal() -> asyncio.Event:
+    """Return what SIGINT or SIGTERM sets."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return stopped
 
 
 async def _opened(deployment: Deployment, wait_seconds: float, stopped: asyncio.Event, gate: Gate) -> RedisIndex | None:
@@ -122,10 +127,7 @@ async def serve_alone(deployment: Deployment, path: str) -> None:
     Raises:
         SettingsError: The address cannot be used, or the file is no index of this scheme, or is open elsewhere.
     """
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    gate = Gate(deployment.settings.api_token)
+    stopped, gate = until_signal(), Gate(deployment.settings.api_token)
     reload_on_hangup(asyncio.get_running_loop(), lambda settings: gate.take(settings.api_token))
     feed = Feed(lambda: time.time_ns() // 1_000_000, "file")
     with deployment.index_file(path) as file:

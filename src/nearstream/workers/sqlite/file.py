@@ -30,6 +30,7 @@ _PAGE_BYTES = 1024  # The keys of a document are spread over all pages, so that 
 _CACHE_KIB = 131_072
 # A record that comes lets go of two that are too old, so that no call takes long.
 _LEAVE = "DELETE FROM records WHERE number IN (SELECT number FROM records ORDER BY number LIMIT 2) AND at < ?"
+_HELD_MAX = 20_000  # values that calls have only read, which are forgotten then
 _LOG_BYTES = 1 << 25  # of the log, after which its pages are written into the file
 _OPENING = (
     f"PRAGMA page_size = {_PAGE_BYTES}",
@@ -78,6 +79,7 @@ class IndexFile:
         self.offsets = self._numbers()
         self.store = Store(self, shape, limits, offsets=self.offsets)
         self._local = Local([self.part])
+        self._has_changed = False
 
     def _begin(self) -> None:
         """Begin to write into the file, which is empty or an index of this scheme."""
@@ -126,9 +128,7 @@ class IndexFile:
         try:
             yield
         except sqlite3.Error as error:
-            for table in self._tables:
-                table.forget()
-            self.ages.forget()
+            self._forget()
             with suppress(sqlite3.Error):
                 self.file.execute("ROLLBACK")
             with suppress(sqlite3.Error):
@@ -140,6 +140,7 @@ class IndexFile:
         with self.mapped():
             for table in self._tables:
                 table.flush()
+            self._has_changed = False
             self.file.execute("INSERT OR REPLACE INTO facts VALUES ('next', ?)", (self._next,))
 
     def write(self) -> None:
@@ -201,7 +202,16 @@ class IndexFile:
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
         """Return the replies to calls, as a transport does."""
         with self.mapped():
-            return await self._local.all(calls)
+            replies = await self._local.all(calls)
+        self._has_changed |= any(call.partition is not None for call in calls)
+        if not self._has_changed and sum(map(len, self._tables)) > _HELD_MAX:
+            self._forget()
+        return replies
+
+    def _forget(self) -> None:
+        for table in self._tables:
+            table.forget()
+        self.ages.forget()
 
 
 def open_store(path: str | Path, scheme: str, limits: IndexLimits = _LIMITS) -> IndexFile:

@@ -40,7 +40,7 @@ _VALUE_BITS = (1 << 47) - 1  # of a key that are kept, so that a number of 7 byt
 _pack = msgspec.msgpack.Encoder().encode
 
 
-class Cached(Generic[Key, Value]):
+class _Cached(Generic[Key, Value]):
     """A table of the file, with the values since the last commit."""
 
     def __init__(
@@ -58,7 +58,6 @@ class Cached(Generic[Key, Value]):
         self._held: dict[Key, tuple[Value | None, bytes | int | None]] = {}  # with what the file has
 
     def get(self, key: Key, /) -> Value | None:
-        """Return a value, or None without one."""
         held = self._held.get(key)
         if held is None:
             row = self._file.execute(self._read, (key,)).fetchone()
@@ -66,57 +65,52 @@ class Cached(Generic[Key, Value]):
         return held[0]
 
     def __getitem__(self, key: Key, /) -> Value:
-        """Return a value that is there."""
         value = self.get(key)
         if value is None:
             raise KeyError(key)
         return value
 
     def __setitem__(self, key: Key, value: Value, /) -> None:
-        """Store a value in place of the one before."""
         self.get(key)
         self._held[key] = value, self._held[key][1]
 
     def __delitem__(self, key: Key, /) -> None:
-        """Forget a value that is there."""
         self.get(key)
         self._held[key] = None, self._held[key][1]
 
     def __contains__(self, key: Key, /) -> bool:
-        """Return whether a key has a value."""
         return self.get(key) is not None
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def flush(self) -> None:
-        """Write what has changed."""
         packed = [(key, None if value is None else self._pack(value), was) for key, (value, was) in self._held.items()]
         self._file.executemany(self._write, ((key, now) for key, now, was in packed if now not in (None, was)))
         self._file.executemany(self._remove, ((key,) for key, now, was in packed if now is None is not was))
         self.forget()
 
     def forget(self) -> None:
-        """Forget what has changed since the last commit."""
         self._held.clear()
 
 
-class Buckets:
+class _Buckets:
     """What buckets hold. The name of a bucket is its kind and 47 bits of its key."""
 
-    def __init__(self, table: Cached[int, bytes]) -> None:
+    def __init__(self, table: _Cached[int, bytes]) -> None:
         self._table = table
 
     def get(self, key: bytes) -> bytes:
-        """Return the numbers of a bucket."""
         return self._table.get(_place(key)) or b""
 
     def put(self, key: bytes, before: bytes, numbers: bytes) -> None:
-        """Store the numbers of a bucket in place of those before."""
         if numbers:
             self._table[_place(key)] = numbers
         elif before:
             del self._table[_place(key)]
 
 
-class Members:
+class _Members:
     """The members of a family."""
 
     def __init__(self, file: sqlite3.Connection, founder: int) -> None:
@@ -136,40 +130,31 @@ class Members:
         return row or (0, 0)
 
     def ordinal(self, number: int) -> int:
-        """Return the ordinal of a member, 0 if it has not joined."""
         return self._row(number)[0]
 
     def join(self, number: int, ordinal: int) -> None:
-        """Give a member an ordinal."""
         self._set(number, "ordinal", ordinal)
 
     def leave(self, number: int) -> None:
-        """Note that a member has left."""
         self._set(number, "has_left", 1)
 
     def has_left(self, number: int) -> bool:
-        """Return whether a member has left."""
         return bool(self._row(number)[1])
 
     def come_back(self, number: int) -> None:
-        """Take back that a member has left."""
         self._set(number, "has_left", 0)
 
     def forget(self, number: int) -> None:
-        """Forget a member."""
         self._file.execute("DELETE FROM members WHERE founder = ? AND number = ?", (self._founder, number))
 
     def newest(self, most: int) -> list[int]:
-        """Return the living members with the largest ordinals, the largest first."""
         return [number for (number,) in self._living("number", "ORDER BY ordinal DESC, number DESC LIMIT ?", most)]
 
     def page(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
-        """Return living members and their ordinals from one ordinal to another, in order."""
         how = "AND ordinal BETWEEN ? AND ? ORDER BY ordinal, number LIMIT ?"
         return self._living("number, ordinal", how, first, last, most).fetchall()
 
     def count(self) -> int:
-        """Return how many live."""
         return int(self._living("count(*)").fetchone()[0])
 
     def _living(self, what: str, how: str = "", *values: int) -> sqlite3.Cursor:
@@ -177,11 +162,10 @@ class Members:
         return self._file.execute(asking, (self._founder, *values))
 
     def clear(self) -> None:
-        """Forget all."""
         self._file.execute("DELETE FROM members WHERE founder = ?", (self._founder,))
 
 
-class Ages:
+class _Ages:
     """Since when keys are there."""
 
     def __init__(self, file: sqlite3.Connection) -> None:
@@ -189,16 +173,13 @@ class Ages:
         self._none_before: dict[str, int] = {}  # by kind, the time before which no key is there
 
     def add(self, kind: str, since_ms: int, key: int | bytes) -> None:
-        """Note since when a key is there."""
         self._file.execute("INSERT OR IGNORE INTO ages VALUES (?, ?, ?)", (kind, since_ms, key))
         self._none_before[kind] = min(self._none_before.get(kind, 0), since_ms)
 
     def forget(self) -> None:
-        """Forget what was learned since the last commit."""
         self._none_before.clear()
 
     def take(self, kind: str, before_ms: int) -> list[Any]:
-        """Take out the oldest keys of a kind, as far as they are older than a time."""
         if before_ms <= self._none_before.get(kind, 0):
             return []
         asking = "SELECT since, key FROM ages WHERE kind = ? ORDER BY since LIMIT ?"
@@ -215,11 +196,11 @@ def _place(key: bytes) -> int:
     return _KINDS[key[:1]] | int.from_bytes(key[1:], "big") & _VALUE_BITS
 
 
-def tables_of(file: sqlite3.Connection) -> tuple[Tables, Ages, list[Cached[Any, Any]]]:
+def tables_of(file: sqlite3.Connection) -> tuple[Tables, _Ages, list[_Cached[Any, Any]]]:
     """Return the tables of the slot, its ages, and the tables to flush."""
-    made: list[Cached[Any, Any]] = []
+    made: list[_Cached[Any, Any]] = []
 
-    def packed(name: str, kind: Any) -> Cached[Any, Any]:  # noqa: ANN401 - a type
+    def packed(name: str, kind: Any) -> _Cached[Any, Any]:  # noqa: ANN401 - a type
         decode = msgspec.msgpack.Decoder(kind).decode
         return plain(name, _pack, lambda _, value: decode(value))
 
@@ -227,11 +208,11 @@ def tables_of(file: sqlite3.Connection) -> tuple[Tables, Ages, list[Cached[Any, 
         name: str,
         pack: Callable[[Any], Any] = lambda value: value,
         unpack: Callable[[Any, Any], Any] = lambda _, it: it,
-    ) -> Cached[Any, Any]:
-        made.append(Cached(file, name, pack, unpack))
+    ) -> _Cached[Any, Any]:
+        made.append(_Cached(file, name, pack, unpack))
         return made[-1]
 
-    facts, ages = msgspec.msgpack.Decoder(Facts).decode, Ages(file)
+    facts, ages = msgspec.msgpack.Decoder(Facts).decode, _Ages(file)
     tables = Tables(
         documents=Documents(
             states=packed("states", State),
@@ -241,14 +222,14 @@ def tables_of(file: sqlite3.Connection) -> tuple[Tables, Ages, list[Cached[Any, 
             ages=ages,
         ),
         covers=plain("covers"),
-        held=Buckets(plain("buckets", _packed_numbers, _numbers)),
+        held=_Buckets(plain("buckets", _packed_numbers, _numbers)),
         keys=plain("keys"),
         families=plain(
             "families",
             lambda family: _pack(family.facts),
-            lambda founder, value: Family(founder, facts(value), Members(file, founder)),
+            lambda founder, value: Family(founder, facts(value), _Members(file, founder)),
         ),
-        members=lambda founder: Members(file, founder),
+        members=lambda founder: _Members(file, founder),
         kept=packed("kept", tuple[bytes, int]),
     )
     return tables, ages, made
