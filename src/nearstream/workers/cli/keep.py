@@ -33,7 +33,7 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
         type=max_new,
         metavar="N|P%",
         help="how many characters of a dropped document are in no kept one, at most (default 100), and never more than "
-        "a twentieth of it",
+        "a quarter of it",
     )
     group.add_argument("--columns", type=_columns, default=(), metavar="C,C", help=f"add these: {','.join(_COLUMNS)}")
     group.add_argument("--report", metavar="FILE", help="say what was dropped for which: a page, or JSON (.json)")

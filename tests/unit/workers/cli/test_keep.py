@@ -160,7 +160,7 @@ def test_an_end_before_the_end_leaves_no_file(
     [
         (Limit(), 100, 2000, True),
         (Limit(), 101, 9000, False),
-        (Limit(), 60, 1000, False),
+        (Limit(), 60, 200, False),
         (Limit(3, is_percent=True), 300, 10_000, True),
         (Limit(3, is_percent=True), 301, 10_000, False),
     ],

@@ -15,7 +15,7 @@ from nearstream.workers.files.source import Item, Refused
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import BATCH, Embedded, Outcome, batches
 
-SHARE_MAX = 0.05  # A document of which more is new is kept, however short it is.
+SHARE_MAX = 0.25  # A document of which more is new is kept, however short it is.
 _ID_MAX = 480  # characters of an id before the number that makes it unique
 _BEFORE_NUMBER = "\u241f"
 
