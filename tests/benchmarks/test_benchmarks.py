@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks import capacity, novelty
+from benchmarks import capacity, keeping, novelty
 from benchmarks.crawl import site
 from benchmarks.families import __main__ as families
 from benchmarks.judgement import __main__ as judgement
@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[Command, list[str], str]] = {
     ),
     "families": (families.main, [*CORPUS, "--seeds", "1", "2", "--most", "10", "--json"], "agreement"),
     "capacity": (capacity.main, ["--documents", "20", "--kind", "mail", "--json"], "found"),
+    "keeping": (keeping.main, [str(ROOT / "examples" / "documents.jsonl")], "nearstream"),
     "crawl": (site.main, ["--pages", "9", "--every", "48", "--json"], "worst_kinds"),
 }
 

@@ -87,6 +87,27 @@ async def test_only_new_passages_are_embedded() -> None:
     assert one.passages[int(found)] == paragraph(4)
 
 
+async def test_prints_of_one_report_are_one_source() -> None:
+    report, other = text(1, 2, 3, 4, 5, 6), text(7, 8, 9, 10)
+    articles = [
+        ("agency", report),
+        ("copy", report.upper()),
+        ("other", other),
+        ("shortened", text(1, 2, 3, 4)),
+        ("introduced", text(20, 21, 1, 2, 3, 4, 5, 6)),
+        ("own", text(22, 23, 24, 25, 26, 1)),
+        ("copy of own", text(22, 23, 24, 25, 26, 1)),
+        ("empty", ""),
+    ]
+    found = await run_path(str(EXAMPLES / "one_story.py"))["sources"](articles)
+    assert found == {
+        "agency": ["agency", "copy", "shortened", "introduced"],
+        "other": ["other"],
+        "own": ["own", "copy of own"],
+        "empty": ["empty"],
+    }
+
+
 @pytest.mark.parametrize("seed", range(2))
 async def test_each_text_is_in_the_store_as_long_as_any_document_has_it(seed: int) -> None:
     draw, one, living = Random(seed), vector_store(), dict[str, str]()
