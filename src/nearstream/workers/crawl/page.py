@@ -118,7 +118,7 @@ class PageReader:
         if without_fillers(everything) != everything:
             seen = [(without_fillers(part), is_main) for part, is_main in found.shown]
             found = found._replace(parts=tuple(map(without_fillers, found.parts)), shown=tuple(seen))
-        text = " ".join(found.parts).encode("utf-8", "replace")
+        text = "\n".join(found.parts).encode("utf-8", "replace")
         degraded += [TRUNCATED] * (len(text) > self._text_max_bytes)
         seen = [*[(found.title, False)] * bool(found.title), *found.shown]
         parts = pack_parts(seen, self._key) if self._key and not degraded else b""

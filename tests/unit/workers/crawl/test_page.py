@@ -50,7 +50,7 @@ def pages() -> Iterator[PageReader]:
 def test_a_page_gives_its_main_content_and_its_title_apart(pages: PageReader) -> None:
     page = pages.read(PAGE)
     assert (page.title, page.degraded) == ("A title", ())
-    assert page.text.startswith("The flood The river rose by 0 metres")
+    assert page.text.startswith("The flood\nThe river rose by 0 metres")
     assert "Topic" not in page.text
     assert "title" not in page.text
     footer = "<p>All rights are reserved, and nothing may be copied from here without our leave.</p>" * 400
@@ -116,10 +116,10 @@ def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) 
     )
     for news in (NEWS[0], NEWS[0] * 3):
         marked = pages.read(f"<body>{FRAME}<main><article><h1>x</h1><p>{news}</p></article></main>{footer}")
-        assert (marked.text, marked.degraded) == (f"x {news}", ())
+        assert (marked.text, marked.degraded) == (f"x\n{news}", ())
         assert marked.surroundings
     plain = pages.read(f"<body>{FRAME}<div><h1>x</h1><p>{NEWS[0] * 2}</p></div>")
-    assert (plain.text, plain.degraded) == (f"x {NEWS[0] * 2}", ())
+    assert (plain.text, plain.degraded) == (f"x\n{NEWS[0] * 2}", ())
     heading = pages.read(f"<body>{FRAME}<main><h1>{NEWS[0][:30]}</h1></main>")
     assert ("Topic 7" in heading.text, heading.degraded) == (True, SMALL)
 
@@ -233,7 +233,7 @@ def test_the_text_of_a_page_is_its_paragraphs_headings_and_lines(pages: PageRead
     whole.close()
     parts = ("The flood", "It rose.", "one", "two", "a", "b", "c d")
     assert (page.text, page.parts) == (
-        " ".join(parts),
+        "\n".join(parts),
         pack_parts([(part, True) for part in parts], HashKey.public()),
     )
     assert bomb.parts == b""

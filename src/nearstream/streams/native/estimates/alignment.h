@@ -240,31 +240,28 @@ static int take_indices(Text text[2], Workspace *space)
     return 1;
 }
 
-/* Returns whether a match is next to another one in both texts. */
-static int is_in_run(const Text text[2], size_t k, size_t matches)
+static size_t matches_of(const Text text[2])
 {
-    int before = k > 0, behind = k + 1 < matches;
-    for (int side = 0; side < 2; side++) {
-        const u32 *at = text[side].match + k;
-        before = before && at[-1] + 1 == at[0];
-        behind = behind && at[0] + 1 == at[1];
-    }
-    return before || behind;
+    return (size_t)(text[0].end - text[0].match);
 }
 
-/* Drops matches that have none beside them. Where all windows are symbols, such matches are nearly all chance, which
- * comes elsewhere under another key. */
+/* Drops matches that have none beside them in both texts. Where all windows are symbols, such matches are nearly all
+ * chance, which comes elsewhere under another key. */
 static void drop_lone_matches(Text text[2])
 {
-    size_t matches = (size_t)(text[0].end - text[0].match), kept = matches;
-    for (size_t k = matches; k--;)
-        if (is_in_run(text, k, matches)) {
-            kept--;
-            text[0].match[kept] = text[0].match[k];
-            text[1].match[kept] = text[1].match[k];
+    u32 *one = text[0].match, *other = text[1].match, *end = text[0].end;
+    size_t matches = matches_of(text);
+    int is_behind = 0; /* whether a match follows at once */
+    for (size_t k = matches; k--;) {
+        int is_before = k && one[k - 1] + 1 == one[k] && other[k - 1] + 1 == other[k];
+        if (is_before || is_behind) {
+            *--end = one[k];
+            text[1].end[end - text[0].end] = other[k];
         }
-    text[0].match += kept;
-    text[1].match += kept;
+        is_behind = is_before;
+    }
+    text[0].match = end;
+    text[1].match = text[1].end + (end - text[0].end);
 }
 
 /* Aligns two texts of which size, symbols and starts are known. Nothing is matched if they have fewer common symbols
@@ -281,9 +278,4 @@ static int align(Text text[2], i64 least, Workspace *space, size_t *common)
     if (text[0].rate == 1)
         drop_lone_matches(text);
     return 1;
-}
-
-static size_t matches_of(const Text text[2])
-{
-    return (size_t)(text[0].end - text[0].match);
 }
