@@ -60,7 +60,7 @@ def test_what_covers_a_dropped_document_is_kept(scan: Callable[..., str]) -> Non
     (dropped,) = told["dropped"]
     assert (dropped["source"], dropped["of"], dropped["verdict"]) == (
         "in.json:1 (document 2)",
-        "same",
+        "in.json:1 (document 1)",
         "near_duplicate",
     )
     assert dropped["novel"] == told["lost"] == pytest.approx(len(CHANGE), abs=15)

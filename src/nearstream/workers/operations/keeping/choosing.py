@@ -16,8 +16,8 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import BATCH, Embedded, Outcome, batches
 
 SHARE_MAX = 0.25  # A document of which more is new is kept, however short it is.
-_ID_MAX = 480  # characters of an id before the number that makes it unique
-_BEFORE_NUMBER = "\u241f"
+_PART_MAX = 255  # characters of an id, and of the place behind it that makes it unique
+_BEFORE_PLACE = "\u241f"
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Choice(NamedTuple):
     new: int = 0  # how many of them are in no document kept before
     verdict: str | None = None  # what it is to those
     of: str | None = None  # the id of the one that is most like it
+    of_source: str = ""  # file and line of that one
     family: str | None = None  # the family of its copies
 
 
@@ -89,6 +90,7 @@ def _is_dropped(found: Found, limit: Limit) -> bool:
 
 def _choice(item: Item | Refused, outcome: Outcome, found: Found, matched: Matched | None) -> Choice:
     own, best, new = found.newcomer.signature, found.best, found.novelty
+    name, _, place = best.earlier.id.partition(_BEFORE_PLACE) if best else ("", "", "")
     family = found.families[best.number].family_id if best else None
     if matched is not None and matched.verdict is not None:
         family = matched.verdict.family.id
@@ -99,12 +101,13 @@ def _choice(item: Item | Refused, outcome: Outcome, found: Found, matched: Match
         own.characters,
         own.characters if new is None else new.novel.value,
         best.relation if best else "unique",
-        best.earlier.id.partition(_BEFORE_NUMBER)[0] if best else None,
+        name if best else None,
+        place,
         family,
     )
 
 
 def _named(item: Item | Refused, document: Document) -> Document:
     """Return a document with a unique id, because rows of a dataset may share one."""
-    number = item.record.offset if isinstance(item, Item) else 0
-    return replace(document, id=f"{(document.id or '')[:_ID_MAX]}{_BEFORE_NUMBER}{number}", against=())
+    name = f"{(document.id or '')[:_PART_MAX]}{_BEFORE_PLACE}{item.source[-_PART_MAX:]}"
+    return replace(document, id=name, against=())

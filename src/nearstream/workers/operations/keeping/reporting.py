@@ -8,6 +8,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from nearstream.workers.operations.keeping.choosing import Choice, Limit
+from nearstream.workers.operations.terminal import printable
 
 _CHARACTERS, _PERCENT = (0, 20, 50, 100, 200, 500, 1000, 2000), (0, 1, 2, 5, 10, 20, 30)
 _FAMILIES_SHOWN, _EXAMPLES = 25, 10
@@ -44,7 +45,7 @@ class Dropped(msgspec.Struct, frozen=True):
 
     source: str  # file and line
     verdict: str | None  # what it is to `of`
-    of: str | None  # the kept document that is most like it
+    of: str  # file and line of the kept document that is most like it
     characters: int  # all characters of its normal form
     novel: int  # how many of them are in no kept document
 
@@ -81,9 +82,10 @@ class Sums:
             return None
         self.dropped += 1
         self.lost += choice.new
-        found = Dropped(choice.item.source, choice.verdict, choice.of, choice.characters, choice.new)
-        count, first = self.families.pop(choice.of or "", (0, []))
-        self.families[choice.of or ""] = count + 1, [*first, found] if count < _EXAMPLES else first
+        source, of = printable(choice.item.source), printable(choice.of_source)
+        found = Dropped(source, choice.verdict, of, choice.characters, choice.new)
+        count, first = self.families.pop(of, (0, []))
+        self.families[of] = count + 1, [*first, found] if count < _EXAMPLES else first
         if len(self.families) > _FAMILIES_MAX:
             self.families = dict(self.largest()[: _FAMILIES_MAX // 2])
         return found
@@ -121,7 +123,7 @@ def page(sums: Sums) -> bytes:
         limits="\n".join(_limit_row(step, sums) for step in sums.table()),
         families="\n".join(_families(sums)) or "<p>None.</p>",
     )
-    return told.encode("utf-8", "surrogateescape")
+    return told.encode()
 
 
 def _limit_row(step: Step, sums: Sums) -> str:
