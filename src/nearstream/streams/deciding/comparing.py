@@ -30,7 +30,7 @@ class Change(NamedTuple):
 def shortened(sent: bytes) -> bytes:
     """Return the parts of a page, as they are kept.
 
-    The main content, in its order, and sentences with numbers take 5 or 9 bytes a part. Of the rest the last 2 bytes of
+    The main content, in its order, and sentences with numbers take 4 or 7 bytes a part. Of the rest the last 2 bytes of
     each hash are kept once, those of addresses last. Bytes that are no parts give none.
     """
     is_valid = len(sent) <= PARTS_MAX * _SENT.itemsize and not len(sent) % _SENT.itemsize
@@ -39,16 +39,31 @@ def shortened(sent: bytes) -> bytes:
     has_number = parts["exact"] != parts["form"]
     is_whole = is_main | (has_number & (words > 0))
     flags = np.minimum(words, _WORDS_MAX) | is_main * np.uint8(_IS_MAIN) | has_number * np.uint8(_HAS_FORM)
-    texts, addresses = (_ends(parts["exact"][~is_whole & of]) for of in (words > 0, words == 0))
+    texts, addresses = (np.unique(parts["exact"][~is_whole & of].astype("<u2")) for of in (words > 0, words == 0))
     whole = parts[is_whole]
-    forms = whole["form"][has_number[is_whole]]
-    counts = struct.pack("<HH", len(whole), len(texts))
-    kept = (flags[is_whole].astype(np.uint8), whole["exact"], forms, texts, addresses)
-    return counts + b"".join(each.tobytes() for each in kept) if len(parts) else b""
+    hashes = np.append(whole["exact"], whole["form"][has_number[is_whole]])
+    counts = struct.pack("<HHH", len(whole), len(texts), len(addresses))
+    kept = counts + flags[is_whole].astype(np.uint8).tobytes() + _three(hashes)
+    return kept + _sparse(texts) + _sparse(addresses) if len(parts) else b""
 
 
-def _ends(hashes: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    return np.unique(hashes.astype("<u2"))
+def _three(hashes: NDArray[np.uint32]) -> bytes:
+    return hashes.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
+
+
+def _sparse(ends: NDArray[np.uint16]) -> bytes:
+    """Pack sorted numbers by the code of Elias and Fano.
+
+    These are the lower bytes, then a 0 for each step of the upper byte and a 1 for each number.
+    """
+    steps = np.zeros(len(ends) + 256, np.uint8)
+    steps[(ends >> 8) + np.arange(len(ends))] = 1
+    return (ends & 255).astype(np.uint8).tobytes() + np.packbits(steps).tobytes() if len(ends) else b""
+
+
+def _dense(kept: bytes, start: int, count: int) -> list[int]:
+    steps = np.unpackbits(np.frombuffer(kept, np.uint8, -1, start + count), count=count + 256)
+    return [256 * (place - n) + kept[start + n] for n, place in enumerate(np.flatnonzero(steps).tolist())]
 
 
 def lengthened(kept: bytes) -> list[Part]:
@@ -58,23 +73,28 @@ def lengthened(kept: bytes) -> list[Part]:
     """
     if not kept:
         return []
-    whole, texts = struct.unpack_from("<HH", kept)
-    flags = kept[4 : 4 + whole]
-    end = 4 + 5 * whole + 4 * sum(flag >= _HAS_FORM for flag in flags)
-    hashes = array("I", kept[4 + whole : end])
-    forms, ends = iter(hashes[whole:]), array("H", kept[end:])
+    whole, *counts = struct.unpack_from("<HHH", kept)
+    flags = kept[6 : 6 + whole]
+    start = 6 + 4 * whole + 3 * sum(flag >= _HAS_FORM for flag in flags)
+    three = np.frombuffer(kept[6 + whole : start], np.uint8).reshape(-1, 3)
+    hashes = np.pad(three, ((0, 0), (0, 1))).view("<u4").ravel().tolist()
+    forms = iter(hashes[whole:])
     parts = [
         Part(exact, next(forms) if flag & _HAS_FORM else exact, flag & _WORDS_MAX, bool(flag & _IS_MAIN))
         for flag, exact in zip(flags, hashes, strict=False)
     ]
-    return parts + [Part(each, each, 3 * (place < texts), False) for place, each in enumerate(ends)]
+    for words, count in zip((3, 0), counts, strict=True):
+        if count:
+            parts += [Part(each, each, words, False) for each in _dense(kept, start, count)]
+            start += count + (count + 263) // 8
+    return parts
 
 
 def few(parts: Parts) -> bytes:
     """Return some parts, as those of a page are kept, but each whole."""
     flags = bytes(min(part.words, _WORDS_MAX) | part.is_main * _IS_MAIN | _HAS_FORM for part in parts)
-    hashes = array("I", [*(part.exact for part in parts), *(part.form for part in parts)])
-    return struct.pack("<HH", len(parts), 0) + flags + hashes.tobytes() if parts else b""
+    hashes = np.array([*(part.exact for part in parts), *(part.form for part in parts)], "<u4")
+    return struct.pack("<HHH", len(parts), 0, 0) + flags + _three(hashes) if parts else b""
 
 
 def compare(older: Parts, newer: Parts) -> Change:

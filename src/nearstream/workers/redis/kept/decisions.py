@@ -1,6 +1,7 @@
 """The state of each page, and what is known of each host and folder, in Redis."""
 
 import time
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.redis.server.client import Caller, Commanded, ask, pipelined
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
+_FORMAT = b"2"  # of the states, so that those of another format are not found
 _ALIAS = b"@"  # begins the name of a page, stored under another one
 # Before a host or a folder. No lineage has a control character.
 _HOST, _FOLDER, _DUE = "host\n", "rates\n", "due\n"
@@ -66,7 +68,7 @@ class DecisionStore:
         values = await self._values(self._key(*place) for place in places)
         for place, value in zip(hosts, values, strict=False):
             if value is not None:
-                found.hosts[place] = msgspec.msgpack.decode(value, type=HostState)
+                found.hosts[place] = msgspec.msgpack.decode(zlib.decompress(value), type=HostState)
         found.folders.update(
             (place, value) for place, value in zip(folders, values[len(hosts) :], strict=True) if value
         )
@@ -89,7 +91,10 @@ class DecisionStore:
 
         Of two workers that store a host at one moment one is lost. Later fetches make up for it.
         """
-        places = [(key, _HOST, msgspec.msgpack.encode(host)) for key, host in _changed(before.hosts, after.hosts)]
+        places = [
+            (key, _HOST, zlib.compress(msgspec.msgpack.encode(host)))
+            for key, host in _changed(before.hosts, after.hosts)
+        ]
         places += [(key, _FOLDER, sample) for key, sample in _changed(before.folders, after.folders)]
         commands = [self._storing((key[0], kind + key[1]), value) for key, kind, value in places]
         for page in (before.states.keys() | before.aliases) - after.states.keys():
@@ -155,7 +160,7 @@ def _changed(before: Mapping[_Page, _Kept], after: Mapping[_Page, _Kept]) -> lis
 
 
 def _digest(collection: str, name: str) -> bytes:
-    return blake2b(f"{collection}/{name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(f"{collection}/{name}".encode("utf-8", "surrogatepass"), digest_size=16, person=_FORMAT).digest()
 
 
 def _is_alias(value: bytes | None) -> bool:
