@@ -90,7 +90,7 @@ _TAG = re.compile("<[^<>]*>")
 _MARKUP = re.compile(r"[<>&\s]+")  # which Resiliparse escapes only in some places
 _PICTURE = re.compile(f"{_IMAGE}([^{_IMAGE}{_ALT}]*){_ALT}([^{_IMAGE}{_END}]*){_END}")
 # Up to the query, and nothing of what is in the page itself.
-_TARGET = re.compile(rf'<a href="((?!data:|javascript:|[?#"])[^"?#]+)|{_IMAGE}((?!data:)[^{_ALT}?#]+)', re.IGNORECASE)
+_TARGET = re.compile(rf'<a href="((?!(?i:data|javascript):|[?#"])[^"?#]+)|{_IMAGE}((?!(?i:data):)[^{_ALT}?#]+)')
 # Resiliparse leaves out an element of one character, as a symbol.
 _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
 _READINGS = ["rp", "rt"]  # which repeat the words below them
@@ -238,7 +238,8 @@ def _parts(text: str, *, links: bool) -> list[str]:
     text = _LINK.sub(r"(\1) ", text) if links else text
     for _ in range(_FIELDS_NESTED if _BEGIN in text else 0):
         text = _FIELD.sub(lambda field: "\n" if "\n" in field[0] else " ", text)
-    lines = unescape(_MARKS.sub("", _TAG.sub("", text))).split("\n")
+    plain = _TAG.sub("", text)
+    lines = unescape(plain if plain.isascii() else _MARKS.sub("", plain)).split("\n")
     return [part for line in lines if (part := " ".join(line.split()))]
 
 
