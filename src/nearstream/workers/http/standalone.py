@@ -39,6 +39,7 @@ from nearstream.workers.redis.reading.members import stored_family
 from nearstream.workers.sqlite.file import IndexFile
 from nearstream.workers.sqlite.pages import PageCommands
 
+_AT_ONCE = 16  # records that are stored together, so that the first one does not wait long for the last one
 _TALLIES = 10_000
 
 log = logging.getLogger(__name__)
@@ -103,9 +104,10 @@ class Standalone:
         """Store what is sent until this is cancelled, and confirm what is stored."""
         while True:
             await self._arrived.wait()
-            self._arrived.clear()
-            records, stored = zip(*self._waiting, strict=True) if self._waiting else ((), ())
-            self._waiting.clear()
+            some = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
+            records, stored = zip(*some, strict=True)
+            if not self._waiting:
+                self._arrived.clear()
             try:
                 sent = await self.process([self._arrived_record(record) for record in records])
                 self._commands.expire()
@@ -116,9 +118,9 @@ class Standalone:
                 for each in stored:
                     each.set_exception(error)
                 continue
-            await self.publish(sent)
             for each in stored:
                 each.set_result(None)
+            await self.publish(sent)
 
     def _arrived_record(self, record: ProducerRecord) -> ConsumerRecord:
         topic = INPUT if record.topic == self.topic[DOCUMENTS] else record.topic
