@@ -8,6 +8,7 @@ from msgspec import UNSET
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
 
 KNOWN, OTHER, CAMPAIGN = (" ".join(text.split())[:3000] for text in TEXTS[:3])
+ITEM = "Which river did the old bridge of the lower town cross before the flood took it away?"
 OWN = "What I add here are words of my own, which nobody has written down before me."
 
 
@@ -18,9 +19,10 @@ def _line(name: str, text: str, **fields: object) -> bytes:
 async def test_a_verdict_names_the_reference_which_learns_nothing_and_commands_compare_with_it(
     kafka: str, redis_url: str, tmp_path: Path
 ) -> None:
-    async with deployed(kafka, redis_url, tmp_path) as deployment:
+    async with deployed(kafka, redis_url, tmp_path, references="items") as deployment:
         with deployment.worker(), deployment.worker():
             references = [_line("good-1", KNOWN, collection="good"), _line("bad-1", CAMPAIGN, collection="bad")]
+            references += [_line("item", ITEM, collection="items")]
             await deployment.send(deployment.examples(references))
             await deployment.drained()
             _commands_compare(deployment, tmp_path / "own.txt")
@@ -29,6 +31,7 @@ async def test_a_verdict_names_the_reference_which_learns_nothing_and_commands_c
                     _line("both", f"{OWN} {KNOWN} {CAMPAIGN}", against=["good", "bad"]),
                     _line("one", KNOWN, against=["good"]),
                     _line("none", OTHER, against=["good", "bad"]),
+                    _line("short", f"{OTHER} {ITEM} {OWN}", against=["items"]),
                     _line("absent", KNOWN, against=["nobody"]),
                     _line("alone", CAMPAIGN),
                     _line("many", OTHER, against=["a", "b", "c", "d", "e"]),
@@ -51,6 +54,7 @@ async def test_a_verdict_names_the_reference_which_learns_nothing_and_commands_c
             "both": [("good", "containment"), ("bad", "containment")],
             "one": [("good", "exact_duplicate")],
             "none": [],
+            "short": [("items", "containment")],
             "absent": [],
             "alone": None,
             "header": [("bad", "exact_duplicate")],
@@ -66,6 +70,8 @@ def _commands_compare(deployment: LocalDeployment, path: Path) -> None:
     path.write_text(f"{OWN} {KNOWN}")
     assert deployment.run("check", str(path), "--bare").stdout == b"no\n"
     assert deployment.run("check", str(path), "--bare", "--against", "good,bad").stdout == b"yes\n"
+    path.with_name("item.txt").write_text(f"{CAMPAIGN} {ITEM} {OWN}")
+    assert deployment.run("check", str(path.with_name("item.txt")), "--bare", "--against", "items").stdout == b"yes\n"
     shown = deployment.run("check", str(path), "--against", "bad,good")
     assert (shown.returncode, shown.stdout.split()[0]) == (0, b"unique")
     assert b"good/good-1" in shown.stdout

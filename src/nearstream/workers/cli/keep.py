@@ -86,7 +86,7 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
         out = files.enter_context(new_file(options.keep, replaces=options.overwrite))
         told = files.enter_context(new_file(options.report, replaces=options.overwrite)) if options.report else None
         data = Data(told) if told and options.report.endswith(".json") else None
-        kept = KeptFile(options.keep, out, options.columns)
+        kept = KeptFile(out, options.columns)
         async for choice in choose(deployment, embedded(deployment), progress.reach(items), sums.limit):
             report(choice.outcome.source, choice.outcome.degraded, incomplete)
             refused += _say_refusal(choice)

@@ -54,7 +54,7 @@ class Item(NamedTuple):
     record: ConsumerRecord  # the record
     degraded: tuple[str, ...] = ()  # what was incomplete about reading a mail
     place: int = 0  # how many bytes of all paths were read up to its end, as they are stored
-    stored: Stored = _LISTED  # the document in the form in which it came
+    stored: Stored | None = _LISTED  # The document in the form in which it came. None: it is too long to be held.
 
 
 class Refused(NamedTuple):
@@ -175,7 +175,8 @@ def _values(path: str, kind: Kind, content: Iterator[bytes]) -> Iterator[Item]:
     name = _name(path)
     if kind == "json_lines":
         for line, value in split_lines(content):
-            yield _item(f"{name}:{line}", value.strip(), [])._replace(stored=Stored(_JSON, value))
+            stored = Stored(_JSON, value) if len(value) < DOCUMENT_MAX_BYTES else None
+            yield _item(f"{name}:{line}", value.strip(), [])._replace(stored=stored)
         return
     for number, (line, value) in enumerate(split_values(content), 1):
         is_whole = kind == "json_objects" and number == 1

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nearstream.workers.cli.main import main
+from nearstream.workers.files.content import DOCUMENT_MAX_BYTES
 from nearstream.workers.operations.keeping import writing
 from nearstream.workers.operations.keeping.choosing import Limit
 from tests.support.made_up import words
@@ -45,6 +46,9 @@ def test_lines_are_kept_byte_for_byte_with_those_that_cannot_be_read(scan: Calla
     assert "kept, not decided in.jsonl:5: " in said
     assert "kept 3 of 6 documents, of which 1 could not be read or have no words\ndropped 3, " in said
     assert "it exists" in scan("in.jsonl", "--keep", "out.jsonl", code=74)
+    Path("long.jsonl").write_bytes(b'{"text": "' + b"x" * DOCUMENT_MAX_BYTES + b'"}\n' + ROWS[1])
+    assert "refused long.jsonl:1: " in scan("long.jsonl", "--keep", "short.jsonl", code=65)
+    assert Path("short.jsonl").read_bytes() == ROWS[1] + b"\n"
 
 
 def test_what_covers_a_dropped_document_is_kept(scan: Callable[..., str]) -> None:

@@ -52,9 +52,9 @@ def new_file(path: str, *, replaces: bool) -> Iterator[IO[bytes]]:
 class KeptFile:
     """A file of kept documents, in the form of the first one."""
 
-    def __init__(self, path: str, file: IO[bytes], columns: Sequence[str]) -> None:
+    def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
         """Write into an open file, with these columns beside what came."""
-        self._path, self._file, self._columns = path, file, columns
+        self._file, self._columns = file, columns
         self._form: Form | None = None
         self._rows: _ParquetRows | None = None
 
