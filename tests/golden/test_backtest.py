@@ -12,13 +12,14 @@ from tests.support.warc import Crawl
 
 TOLD = """\
                                    fetches  wasted  stale page hours    fresh  called the same  saved
-nearstream                              43   65.7%               0.0  100.00%                0  30.9 KiB
+nearstream                              42   64.7%              30.0   94.05%                0  30.9 KiB
 fetch all                               96   86.4%               0.0  100.00%                0  0 B
-text hash, first wait 0.25 h            91   85.5%               0.0  100.00%                0  2.6 KiB
 text hash, first wait 7.23 h            46   71.0%              12.0   97.62%                0  27.0 KiB
-nearstream has 0.77 of the fetches at equal stale page hours of a text hash
-nearstream has 0.00 of the stale page hours at equal fetches of a text hash
-no page 6 status 404, 1 status 301
+text hash, first wait 10.1 h            37   69.0%              36.0   92.86%                0  31.5 KiB
+nearstream has 1.21 of the fetches at equal stale page hours of a text hash
+nearstream has 1.32 of the stale page hours at equal fetches of a text hash
+    30.0 h stale, 0 called the same in 4 fetches  https://a.example/p/1
+no page 5 status 404, 1 status 301
 """
 REFUSED = """\
 refused LOG:1: Object missing required field `t`

@@ -76,8 +76,9 @@ def lengthened(kept: bytes) -> list[Part]:
     whole, *counts = struct.unpack_from("<HHH", kept)
     flags = kept[6 : 6 + whole]
     start = 6 + 4 * whole + 3 * sum(flag >= _HAS_FORM for flag in flags)
-    three = np.frombuffer(kept[6 + whole : start], np.uint8).reshape(-1, 3)
-    hashes = np.pad(three, ((0, 0), (0, 1))).view("<u4").ravel().tolist()
+    packed = np.zeros(((start - 6 - whole) // 3, 4), np.uint8)
+    packed[:, :3] = np.frombuffer(kept[6 + whole : start], np.uint8).reshape(-1, 3)
+    hashes = packed.view("<u4").ravel().tolist()
     forms = iter(hashes[whole:])
     parts = [
         Part(exact, next(forms) if flag & _HAS_FORM else exact, flag & _WORDS_MAX, bool(flag & _IS_MAIN))

@@ -63,7 +63,7 @@ class Decider:
 
     store: MemoryDecisions  # what is known, and will be
     site_of: Callable[[str], str]  # returns the site of a URL, empty if it has none
-    freshness: float = 0.75  # from which likelihood on that a page has not changed it need not be fetched
+    freshness: float = 0.8  # from which likelihood on that a page has not changed it need not be fetched
     # Takes the host and the family of each text that has become known as an error text.
     notice: Callable[[str, str], None] = _ignore
 

@@ -83,7 +83,8 @@ class Fetch:
     @cached_property
     def older(self) -> list[Part]:
         """The parts of the content before."""
-        return comparing.lengthened(self.former.parts) if self.former else []
+        kept = self.former.parts if self.former else b""
+        return self.newer if kept == self.parts else comparing.lengthened(kept)
 
     @cached_property
     def parts(self) -> bytes:

@@ -88,7 +88,7 @@ def _common(sample: bytes, before: Floats) -> Floats:
 def wait_seconds(observations: bytes, folder: bytes, freshness: float) -> int:
     """Return after how many seconds a page is to be fetched, at most a week.
 
-    That is when its age times the likelihood that it has changed is 2.7 hours at a freshness of .75, or when it has
+    That is when its age times the likelihood that it has changed is 2 hours at a freshness of .8, or when it has
     probably changed. So a page that seldom changes is not left alone for long, which would cost many stale hours.
     """
     common = np.frombuffer(folder[: len(_RATES)], "u1") if folder else np.zeros(len(_RATES))

@@ -78,7 +78,7 @@ class Settings:
     fields: str = _setting("", "fields of JSON documents of another program, ours=theirs, separated by spaces")
     html_content: str = _setting("main", "what is read of web pages: main, all (with frames), main-links, all-links")
     crawl_freshness: float = _setting(
-        0.75, "how fresh `worker decide` keeps pages, from .5 (few fetches) to .99 (few stale hours)"
+        0.8, "how fresh `worker decide` keeps pages, from .5 (few fetches) to .99 (few stale hours)"
     )
     mail_content: str = _setting(
         "whole", "what is read of mail: whole, or thread (without quotes and signature, its thread is the lineage)"

@@ -37,7 +37,7 @@ class DecisionStore:
 
     client: Caller | Commanded  # a client of the server of the index
     namespace: str  # first part of every key
-    freshness: float = 0.75  # for the waits of pages that are asked about, as a `Decider` has it
+    freshness: float = 0.8  # for the waits of pages that are asked about, as a `Decider` has it
 
     async def read_state(self, collection: str, name: str) -> PageState | None:
         """Return the state of a page, or None if it has none."""
