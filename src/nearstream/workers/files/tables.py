@@ -5,15 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from nearstream.streams.ingest.charset import decode
 from nearstream.workers.files.content import DOCUMENT_MAX_BYTES, UnreadableFileError, lines_with_ends
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SEPARATORS = ",;\t|"
 _ROWS_AT_ONCE = 64
@@ -44,7 +41,7 @@ class Stored:
 
     form: Form
     raw: bytes = b""  # its bytes in a file of lines
-    batch: "pa.RecordBatch | None" = None  # the rows of a Parquet file with which it came
+    batch: Any = None  # the rows of a Parquet file with which it came
     place: int = 0  # its place among these rows
 
 
@@ -100,7 +97,8 @@ def csv_rows(content: Iterator[bytes], columns: Columns) -> Iterator[Row]:
             refusal = f"expected {len(names)} cells, as the first row has, not {len(cells)}"
         if lines.taken != [b"\n"] and lines.taken != [b"\r\n"]:
             stored = Stored(form, b"".join(lines.taken))
-            yield _row(number, stored, {}, refusal) if refusal else _row(number, stored, _named(cells, places))
+            fields = {} if refusal else {name: _text_of(cells[place]) for name, place in places.items()}
+            yield _row(number, stored, fields, refusal)
 
 
 def _cells(reader: Iterator[list[str]]) -> list[str]:
@@ -108,10 +106,6 @@ def _cells(reader: Iterator[list[str]]) -> list[str]:
         return next(reader, [])
     except csv.Error as error:
         raise UnreadableFileError(f"expected names of columns in the first row: {error}") from None
-
-
-def _named(cells: Sequence[str], places: Mapping[str, int]) -> dict[str, object]:
-    return {name: _text_of(cells[place]) for name, place in places.items()}
 
 
 def _text_of(cell: str) -> str:

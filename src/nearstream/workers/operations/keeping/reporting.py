@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from typing import IO, NamedTuple
+from typing import IO
 
 import msgspec
 
@@ -32,14 +32,6 @@ more is lost than this table says.</p>
 """
 
 
-class Step(NamedTuple):
-    """What another limit would drop."""
-
-    max_new: str  # the limit
-    dropped: int  # documents of which at most that much is new
-    new: int  # characters of these that are new
-
-
 class Dropped(msgspec.Struct, frozen=True):
     """A document that was dropped."""
 
@@ -60,6 +52,7 @@ class Sums:
     undecided: int = 0  # what could not be read, or has no words
     characters: int = 0
     lost: int = 0  # characters of what was dropped that are in no kept document
+    # What other limits would drop: documents of which at most that much is new, and their new characters.
     steps: dict[Limit, list[int]] = field(default_factory=dict)
     # How many documents were dropped for a kept one, with the first ones. Only those with most are remembered.
     families: dict[str, tuple[int, list[Dropped]]] = field(default_factory=dict)
@@ -94,10 +87,6 @@ class Sums:
         """Return the kept documents for which most were dropped, the first one in front."""
         return sorted(self.families.items(), key=lambda each: -each[1][0])
 
-    def table(self) -> list[Step]:
-        """Return what each limit drops."""
-        return [Step(str(limit), *counts) for limit, counts in self.steps.items()]
-
     @property
     def headline(self) -> str:
         """What was done, as a sentence."""
@@ -120,16 +109,15 @@ def page(sums: Sums) -> bytes:
     told = _PAGE.format(
         headline=escape(sums.headline.capitalize()),
         lost=escape(sums.loss.capitalize()),
-        limits="\n".join(_limit_row(step, sums) for step in sums.table()),
+        limits="\n".join(_limit_row(limit, dropped, new, sums) for limit, (dropped, new) in sums.steps.items()),
         families="\n".join(_families(sums)) or "<p>None.</p>",
     )
     return told.encode()
 
 
-def _limit_row(step: Step, sums: Sums) -> str:
-    chosen = ' class="chosen"' if step.max_new == str(sums.limit) else ""
-    share = 100 * step.new / max(sums.characters, 1)
-    return f"<tr{chosen}><td>{step.max_new}<td>{step.dropped}<td>{step.new}<td>{share:.2f} %</tr>"
+def _limit_row(limit: Limit, dropped: int, new: int, sums: Sums) -> str:
+    chosen = ' class="chosen"' if limit == sums.limit else ""
+    return f"<tr{chosen}><td>{limit}<td>{dropped}<td>{new}<td>{100 * new / max(sums.characters, 1):.2f} %</tr>"
 
 
 def _families(sums: Sums) -> Iterator[str]:
@@ -154,6 +142,7 @@ class Data:
     def end(self, sums: Sums) -> None:
         """Write the sums."""
         told: dict[str, object] = {name: getattr(sums, name) for name in ("kept", "undecided", "characters", "lost")}
-        told |= {"max_new": str(sums.limit), "limits": [step._asdict() for step in sums.table()]}
+        steps = [{"max_new": str(each), "dropped": n, "new": new} for each, (n, new) in sums.steps.items()]
+        told |= {"max_new": str(sums.limit), "limits": steps}
         start = self._before if not sums.dropped else b""
         self._file.write(start + b"\n]," + msgspec.json.encode(told)[1:] + b"\n")

@@ -112,53 +112,40 @@ class KeptFile:
 
 
 class _ParquetRows:
-    """Rows of Parquet files, written by many."""
+    """Rows of Parquet files, which are written in groups."""
 
     def __init__(self, file: IO[bytes], form: Form, columns: Sequence[str]) -> None:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
-        self._types = [pa.int64() if name == "novel" else pa.string() for name in columns]
-        self._schema = form.schema
-        for name, kind in zip(columns, self._types, strict=True):
-            self._schema = self._schema.append(pa.field(name, kind))
-        self._writer = ParquetWriter(file, self._schema)
-        self._batch: pa.RecordBatch | None = None
-        self._places, self._values = list[int](), list[list[object]]()
-        self._held, self._n_bytes = list[pa.RecordBatch](), 0
+        self._fields = [pa.field(name, pa.int64() if name == "novel" else pa.string()) for name in columns]
+        self._writer = ParquetWriter(file, pa.schema([*form.schema, *self._fields], form.schema.metadata))
+        self._rows, self._values = list[pa.RecordBatch](), list[Sequence[object]]()
+        self._batch, self._n_bytes = None, 0  # a row holds the batch that it came with
 
-    def write(self, stored: Stored, values: list[str | int | None]) -> None:
+    def write(self, stored: Stored, values: Sequence[object]) -> None:
         """Add a row with values of further columns."""
         if stored.batch is not self._batch:
-            self._end_batch()
-            self._batch = stored.batch
-        self._places.append(stored.place)
-        self._values.append(list(values))
+            self._batch, self._n_bytes = stored.batch, self._n_bytes + stored.batch.nbytes
+        self._rows.append(stored.batch.slice(stored.place, 1))
+        self._values.append(values)
+        if self._n_bytes > _GROUP_BYTES:
+            self._write_group()
 
     def close(self) -> None:
         """Write what is held back, and the end of the file."""
-        self._end_batch()
-        self._write_held()
+        if self._rows:
+            self._write_group()
         self._writer.close()
 
-    def _end_batch(self) -> None:
+    def _write_group(self) -> None:
         import pyarrow as pa
 
-        if self._batch is not None:
-            rows = self._batch.take(pa.array(self._places))
-            more = [pa.array([row[at] for row in self._values], kind) for at, kind in enumerate(self._types)]
-            self._held.append(pa.RecordBatch.from_arrays([*rows.columns, *more], schema=self._schema))
-            self._n_bytes += rows.nbytes
-            self._places, self._values = [], []
-        if self._n_bytes > _GROUP_BYTES:
-            self._write_held()
-
-    def _write_held(self) -> None:
-        import pyarrow as pa
-
-        if self._held:
-            self._writer.write_table(pa.Table.from_batches(self._held))
-        self._held, self._n_bytes = [], 0
+        table = pa.Table.from_batches(self._rows)
+        for at, field in enumerate(self._fields):
+            table = table.append_column(field, [pa.array([row[at] for row in self._values], field.type)])
+        self._writer.write_table(table.combine_chunks())
+        self._rows, self._values, self._n_bytes = [], [], 0
 
 
 def _described(form: Form) -> str:
