@@ -288,8 +288,8 @@ def refusal_of(error: RefusedError | InvalidMessageError) -> RefusedError:
 
 
 def unconfirmed(reason: str) -> RefusedError:
-    """Return the refusal of what Kafka has not confirmed."""
-    return RefusedError(503, reason, "expected Kafka to confirm the record, ask again", again=True)
+    """Return the refusal of what was not confirmed."""
+    return RefusedError(503, reason, "expected the record to be confirmed, ask again", again=True)
 
 
 def not_looked_up() -> RefusedError:

@@ -27,6 +27,7 @@ from nearstream.streams.store.store import Position
 from nearstream.workers.config.alert_rules import DEFAULT_RULES
 from nearstream.workers.http.learning import UNCONFIRMED, OutboxFullError
 from nearstream.workers.http.live.feed import Feed
+from nearstream.workers.http.work import RareLog
 from nearstream.workers.kafka.records import event_of
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
@@ -80,7 +81,7 @@ class Standalone:
         alerts = deployment.topic(ALERTS)
         self._alerting = Alerting(DEFAULT_RULES, _Tallies(), alerts, deployment.scheme.name, letters)
         self._waiting: deque[tuple[ProducerRecord, asyncio.Future[None]]] = deque()
-        self._arrived = asyncio.Event()
+        self._arrived, self._rare_log = asyncio.Event(), RareLog(log)
 
     async def send(self, record: ProducerRecord, seconds: float) -> None:
         """Store what a record brings, and wait for that.
@@ -114,7 +115,7 @@ class Standalone:
                 self._file.flush()
                 await asyncio.to_thread(self._file.write)
             except IndexUnavailableError as error:
-                log.warning("%d records were not stored: %s", len(records), error)
+                self._rare_log.warning(f"records were not stored: {error}")
                 for each in stored:
                     each.set_exception(error)
                 continue
