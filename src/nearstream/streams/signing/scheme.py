@@ -206,6 +206,7 @@ _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type 
         "sketch": SketchRules(shingle_words=3),
         "ld": _MAIL_LD,
         "anchors": AnchorRules(dense_below=400),
+        "sampled": SampledRules(below_bytes=512),
     },
     "compact": {"sketch": SketchRules(bits=8), "ld": _COMPACT_LD, "anchors": AnchorRules(run=64)},
     "noise": {"noise": NoiseRules()},

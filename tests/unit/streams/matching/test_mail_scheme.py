@@ -14,7 +14,7 @@ from nearstream.streams.store.store import local_store
 
 KEY = HashKey.public()
 SCHEME = preset("mail", KEY)
-FROZEN = ("mail-1-u14-k0d3e89c8-7ad991e2", "3aa1c5bcde7a2e44", 160)
+FROZEN = ("mail-1-u14-k0d3e89c8-a900a9c2", "3aa1c5bcde7a2e44", 160)
 NOTICED = ("d0eb6625febb9392235aad368212bcc9", 12)  # what stands for the notice and the signature is a word
 BILLS = (("Anna", 4829), ("Bob", 9931))
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)

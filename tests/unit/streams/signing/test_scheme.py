@@ -172,7 +172,7 @@ FAULTS: dict[str, tuple[Scheme, dict[str, Any]]] = {
     "seven bytes of an anchor": (NOISE, {"anchors": b"1234567"}),
     "unsorted anchors": (NOISE, {"anchors": b"22222222" + b"11111111"}),
     "an anchor twice": (NOISE, {"anchors": b"11111111" * 2}),
-    "too many anchors": (MAIL, {"anchors": ascending(513)}),
+    "too many anchors": (COMPACT, {"anchors": ascending(513)}),
     "too many anchors and sampled windows": (NOISE, {"anchors": ascending(561)}),
     "symbols without gaps": (COMPACT, {"gaps": b""}),
     "an unfinished gap": (COMPACT, {"gaps": b"\x80"}),
