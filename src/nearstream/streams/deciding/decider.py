@@ -16,7 +16,7 @@ from nearstream.streams.deciding.copies import named
 from nearstream.streams.deciding.deciding import Fetch, Known, Outcome, decide_page, renewed
 from nearstream.streams.deciding.errors import found_out
 from nearstream.streams.deciding.memory import MemoryDecisions
-from nearstream.streams.deciding.states import ALIASES_MAX, PageState
+from nearstream.streams.deciding.states import ALIASES_MAX, HostState, PageState
 from nearstream.streams.ingest.defaults import name_of_page
 from nearstream.streams.ingest.lineage import host_of
 
@@ -72,8 +72,8 @@ class Decider:
         state = await self.store.read_state(collection, name)
         if state is None:
             return None
-        _, folder = await self.store.read_places(collection, *places_of(state.own.address or name))
-        return renewed(state, folder, self.freshness)
+        _, folder = places_of(state.own.address or name)
+        return renewed(state, self.store.folders.get((collection, folder), b""), self.freshness)
 
     async def after_verdict(self, verdict: DocumentVerdict, page: PageFacts) -> list[Said]:
         """Return the decisions that a verdict gives, that about its own page first.
@@ -92,7 +92,10 @@ class Decider:
         if own == former:
             again = [state for state in known.others.values() if state.event_id.hex() == verdict.event_id]
             return _said([former, *again])
-        await self._learn(verdict, known, outcome)
+        host, folder = _places(verdict)
+        if host:
+            self.store.hosts[verdict.collection, host] = outcome.known.host
+            self.store.folders[verdict.collection, folder] = outcome.known.folder
         await self.store.write(own)
         return _said([own, *changed])
 
@@ -119,10 +122,8 @@ class Decider:
                 if state is not None and state.name != verdict.lineage:
                     others[name] = state
             names = _behind(others.values())
-        host, folder = _places(verdict)
-        if not host:
-            return Known(others=others)
-        return Known(*await self.store.read_places(verdict.collection, host, folder), others)
+        host, folder = ((verdict.collection, place) for place in _places(verdict))
+        return Known(self.store.hosts.get(host, HostState()), self.store.folders.get(folder, b""), others)
 
     async def _turned(self, verdict: DocumentVerdict, outcome: Outcome) -> list[PageState]:
         """Return the new states of pages whose text has become known as an error text."""
@@ -132,12 +133,6 @@ class Decider:
         cause = outcome.state.event_id, outcome.state.own.at_ms
         self.notice(_places(verdict)[0], outcome.error.family)
         return [found_out(state, outcome.error, *cause) for state in states if state and state.before]
-
-    async def _learn(self, verdict: DocumentVerdict, known: Known, outcome: Outcome) -> None:
-        now = outcome.known
-        if (now.host, now.folder) != (known.host, known.folder):
-            host, folder = _places(verdict)
-            await self.store.write_places(verdict.collection, host, now.host, folder, now.folder)
 
     async def _named(self, state: PageState, verdict: DocumentVerdict) -> PageState:
         """Return the state with the URL of this fetch as an alias."""

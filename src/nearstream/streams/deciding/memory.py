@@ -38,12 +38,3 @@ class MemoryDecisions:
         """Remove the state of a page, or one of its other names."""
         self.states.pop((collection, name), None)
         self.aliases.pop((collection, name), None)
-
-    async def read_places(self, collection: str, host: str, folder: str) -> tuple[HostState, bytes]:
-        """Return what is known of a host, and of a folder."""
-        return self.hosts.get((collection, host), HostState()), self.folders.get((collection, folder), b"")
-
-    async def write_places(self, collection: str, host: str, state: HostState, folder: str, sample: bytes) -> None:
-        """Store what is known of a host and a folder."""
-        self.hosts[collection, host] = state
-        self.folders[collection, folder] = sample
