@@ -44,7 +44,6 @@ simulate: .venv/installed-test ## play the protocol of matching under an adversa
 	@$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),100000) --seed $(or $(SEED),1)
 
 contract: .venv/installed-test ## write anew what is made of messages: their schemas, OpenAPI, example events
-	@$(BIN)/nearstream topics --schemas schemas/published/v1
 	@$(BIN)/python -m tests.support.event_examples
 
 docs: .venv/installed-test ## build the documentation site in build/site, and check that a broken link ends the build

@@ -1,8 +1,6 @@
 """The published schemas are those of the structs, public validators accept them, and releases stay readable."""
 
 import json
-import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from nearstream.schemas.topics.codec import (
 from nearstream.schemas.topics.dead_letter import PRIVATE_HEADER, DeadLetter, Reason, outgoing
 from nearstream.streams.ingest.parse import _FIELD_HEADERS, _LIST_HEADERS, _REMOVAL_HEADERS
 from nearstream.workers.pipeline.sign import signature_record
-from tests.support.forking import finished
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS, EXAMPLES = (ROOT / "schemas" / name for name in ("published/v1", "examples"))
@@ -43,21 +40,8 @@ def examples_of(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.iterdir())}
 
 
-def test_the_command_writes_the_committed_files(tmp_path: Path) -> None:
-    schemas = tmp_path / "made/v1"
-    done = finished([sys.executable, "-m", "nearstream", "topics", "--schemas", str(schemas)], os.environ)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert {path.name: path.read_text() for path in schemas.iterdir()} == {
-        path.name: path.read_text() for path in SCHEMAS.iterdir()
-    }
-
-
-def test_the_command_writes_nothing_beside_an_action(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "nearstream", "topics", "create", "--schemas", str(tmp_path / "made")]
-    done = finished(command, os.environ)
-    assert done.returncode == 2
-    assert b"--schemas goes without an action" in done.stderr
-    assert not (tmp_path / "made").exists()
+def test_the_published_schemas_are_those_of_the_structs() -> None:
+    assert {path.stem: json.loads(path.read_text()) for path in SCHEMAS.iterdir()} == json_schemas()
 
 
 @pytest.mark.parametrize("name", MESSAGES)

@@ -85,7 +85,7 @@ async def test_what_cannot_be_sent_is_told_and_stops_no_other(kafka: str, redis_
         place = TopicPartition(refused[0].topic, refused[0].partition)
         shown = deployment.run("dlq", "show", place.topic, str(place.partition), str(refused[0].offset))
         name = blake2b(b"one", digest_size=16).hexdigest()
-        assert f"\nkey        {name} (blake2b-16 of the original key)\n".encode() in shown.stdout
+        assert f"\nkey              {name} (blake2b-16 of the original key)\n".encode() in shown.stdout
         async with kafka_client.admin(deployment.settings, 10.0) as client:
             await client.delete_records({place: RecordsToDelete(2)})
         nothing = ConsumerRecord(deployment.topic(DOCUMENTS), 0, 0, round(1000 * time.time()), None, None, [])
@@ -148,11 +148,11 @@ async def test_letters_are_listed_by_reason_and_shown_one_by_one(kafka: str, red
         topic, partition, offset = map(str, refused[-1][:3])
         shown = deployment.run("dlq", "show", topic, partition, offset).stdout.decode()
         assert shown == deployment.run("dlq", "show", newest_first[0]).stdout.decode()
-        assert "reason     not_json, stage decode: JSON expected\n" in shown
-        assert "key        \\u001b[31m\n" in shown
-        assert "header     x: 1\nheader     x: null\nheader     y: \\xff\n{4\n" in shown
+        assert shown.startswith("reason           not_json\n")
+        assert "key              \\u001b[31m\nheader           x: 1\nheader           x: null\n" in shown
+        assert shown.endswith("header           y: \\xff\n{4\n")
         name = dead_id(*other[:3])
-        assert deployment.run("dlq", "show", name).stdout.endswith(b"key        null\na\\u001b[31m\nb\\xff\n")
+        assert deployment.run("dlq", "show", name).stdout.endswith(b"key              null\na\\u001b[31m\nb\\xff\n")
         whole = json.loads(deployment.run("dlq", "show", newest_first[0], "--json").stdout)
         assert (whole["id"], whole["key"], whole["value"]) == (newest_first[0], b"\x1b[31m".hex(), texts[4].hex())
         assert [(each["name"], each["value"]) for each in whole["headers"]] == [("x", "31"), ("x", None), ("y", "ff")]

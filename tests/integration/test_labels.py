@@ -261,7 +261,8 @@ async def test_labels_of_a_reference_are_named_and_a_document_shows_by_what_one_
         assert await _label(api, id="<1@a.example>", label="spam", weight=4, collection="campaigns") == ACCEPTED
         await local.drained()
     shown = local.run("show", "<2@a.example>", "--collection", "campaigns")
-    assert re.search(rb"\nlabels +known_bad, equal: spam 4, ham 0\n", shown.stdout), shown.stdout
+    said = rb"\nreached\n  known +known_bad\n  witness +equal\n  labels +spam 4, ham 0\n"
+    assert re.search(said, shown.stdout), shown.stdout
 
 
 async def test_a_label_that_many_match_is_suspended_until_somebody_decides(

@@ -1,6 +1,7 @@
 """Make the example events in schemas/examples as a deployment with default settings makes them.
 
-`make contract` writes them anew, and docs/openapi.json, after a change of the scheme or of what a message says.
+`make contract` writes them anew, and docs/openapi.json and the JSON Schema of each message, after a change of the
+scheme or of what a message says.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import Origin, Signature
+from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.codec import decode_document, encode_json, encode_signature
 from nearstream.schemas.verdicts.events import RELATIONS, Event, kind_of
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
@@ -107,3 +109,6 @@ if __name__ == "__main__":
     for name, content in made().items():
         (EXAMPLES / name).write_bytes(content)
     (ROOT / "docs/openapi.json").write_text(json.dumps(description(), indent=1) + "\n")
+    for name, schema in json_schemas().items():
+        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        (ROOT / f"schemas/published/v1/{name}.json").write_text(text, encoding="utf-8")

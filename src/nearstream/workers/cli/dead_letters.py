@@ -21,7 +21,16 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, escaped, print_line, print_message, print_report, utc_time
+from nearstream.workers.operations.terminal import (
+    Progress,
+    escaped,
+    print_line,
+    print_message,
+    print_report,
+    report_lines,
+    row,
+    utc_time,
+)
 
 if TYPE_CHECKING:
     from nearstream.workers.operations.dead_letters import ReasonCount
@@ -108,9 +117,7 @@ def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     if dead_letter is None:
         print_message(_missing(options.dead_letter))
         return Exit.NO
-    value = dead_letter.original.value or b""
-    lines = (*_dead_letter_lines(dead_letter), *_text_lines(value))
-    print_report(_whole_object(dead_letter), lines, is_json=options.json)
+    print_report(_whole_object(dead_letter), _lines(dead_letter), is_json=options.json)
     return Exit.OK
 
 
@@ -194,20 +201,12 @@ def _count_object(reason: str, count: "ReasonCount") -> dict[str, object]:
     }
 
 
-def _dead_letter_lines(dead_letter: StoredDeadLetter) -> Iterator[str]:
-    original, stored = dead_letter.original, dead_letter.record
-    yield f"dead id    {dead_letter.dead_id}"
-    reason, stage, detail = map(_printable, (dead_letter.reason, dead_letter.stage, dead_letter.detail))
-    yield f"reason     {reason}, stage {stage}: {detail}"
-    for name, record, note in (("origin", original, ""), ("written", stored, f", by {_printable(dead_letter.worker)}")):
-        position = f"{_printable(record.topic)} {record.partition} {record.offset}"
-        yield f"{name:<10} {position}, {utc_time(record.timestamp_ms, 'milliseconds')}{note}"
-    sha256, payload = _printable(dead_letter.sha256), _printable(dead_letter.payload)
-    yield f"value      {dead_letter.size} bytes, sha256 {sha256}, kept {payload}"
-    yield f"replays    {dead_letter.replays}"
-    yield f"key        {_printable_key(dead_letter)}"
-    for name, value in original.headers:
-        yield f"header     {_printable(name)}: {_printable_bytes(value)}"
+def _lines(dead_letter: StoredDeadLetter) -> Iterator[str]:
+    yield from report_lines(_listed_object(dead_letter.record, dead_letter))
+    yield row("key", _printable_key(dead_letter))
+    for name, value in dead_letter.original.headers:
+        yield row("header", f"{_printable(name)}: {_printable_bytes(value)}")
+    yield from _text_lines(dead_letter.original.value or b"")
 
 
 def _printable_key(dead_letter: StoredDeadLetter) -> str:

@@ -2,12 +2,9 @@
 
 import argparse
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearstream.schemas.published.json_schema import json_schemas
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.workers.cli.arguments import OFFSET_MAX, add_json, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
@@ -44,17 +41,14 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="create: change nothing, show what is missing or different"
     )
-    parser.add_argument("--schemas", type=Path, metavar="DIR", help="only write the JSON Schema of each message")
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
 
 
 def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
-    """List, create or check the topics, or write down what they hold."""
+    """List, create or check the topics."""
     from nearstream.workers.kafka import topics as kafka_topics
 
-    if options.schemas:
-        return _write_schemas(options)
     if options.action == "create":
         if not options.dry_run:
             _create(settings, options)
@@ -68,17 +62,6 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
         line = f"{state.name:<40} {state.partitions:>3} partitions  {state.topic.cleanup:<15} {result}"
         print_report({**fields, "differences": state.differences}, [line], is_json=options.json)
     return Exit.NO if options.action != "list" and any(state.differences for state in states) else Exit.OK
-
-
-def _write_schemas(options: argparse.Namespace) -> Exit:
-    if options.action != "list":
-        print_message("nearstream topics: --schemas goes without an action")
-        return Exit.USAGE
-    options.schemas.mkdir(parents=True, exist_ok=True)
-    for name, schema in json_schemas().items():
-        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        (options.schemas / f"{name}.json").write_text(text, encoding="utf-8")
-    return Exit.OK
 
 
 def _create(settings: Settings, options: argparse.Namespace) -> None:

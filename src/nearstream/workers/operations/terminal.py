@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import msgspec
 
@@ -17,6 +17,9 @@ PATH_CHARACTERS = 4200  # a path of Linux with a line number
 _TERMINAL_SECONDS = 0.2
 _PIPE_SECONDS = 10.0
 _BAR_CHARACTERS = 20
+_CELL_CHARACTERS = 2000
+_SHORT_FIELDS = 5  # of a part that fits into one row
+_NOT_SHOWN: tuple[object, ...] = (None, "", [], (), {})
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -68,6 +71,40 @@ def print_message(text: str) -> None:
 def row(name: str, text: str) -> str:
     """Return a line with a name and a text in the column beside it."""
     return f"{name:<15}  {text}".rstrip()
+
+
+def report_lines(report: object, indent: str = "") -> Iterator[str]:
+    """Yield each known field of a report as a row, and below its name those of a part or of each of several."""
+    for name, value in msgspec.to_builtins(report).items():
+        title = indent + name.removesuffix("_ms").replace("_", " ")
+        for each in value if isinstance(value, list | tuple) and value and isinstance(value[0], dict) else [value]:
+            if name.endswith("_ms") and each is not None:
+                yield row(title, utc_time(each))
+            elif isinstance(each, dict) and not _is_short(each):
+                yield title
+                yield from report_lines(each, indent + "  ")
+            elif each not in _NOT_SHOWN:
+                yield row(title, _cell(each))
+
+
+def _is_short(part: dict[str, object]) -> bool:
+    return len(part) <= _SHORT_FIELDS and not any(isinstance(each, dict | list | tuple) for each in part.values())
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - as JSON has it
+    """Return a value as people read it: a place as `start-end`, an estimate with its interval."""
+    match value:
+        case {"value": estimate, "low": low, "high": high}:
+            return f"{estimate:.6g} ({low:.6g}-{high:.6g})"
+        case dict():
+            return ", ".join(f"{name} {_cell(each)}" for name, each in value.items() if each not in _NOT_SHOWN)
+        case [int(), int()]:
+            return f"{value[0]}-{value[1]}"
+        case list() | tuple():
+            return ", ".join(map(_cell, value))
+        case bool():
+            return "yes" if value else "no"
+    return escaped(str(value), _CELL_CHARACTERS)
 
 
 def in_bytes(count: float) -> str:

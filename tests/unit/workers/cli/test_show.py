@@ -8,8 +8,9 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.store.store import Position
-from nearstream.workers.cli.show import document_lines, document_report
+from nearstream.workers.cli.show import document_report
 from nearstream.workers.operations.inspection import Inspected
+from nearstream.workers.operations.terminal import report_lines
 from nearstream.workers.redis.reading.inspect import MemberFacts, StateFacts
 
 DAY_MS = 86_400_000
@@ -30,33 +31,33 @@ CURRENT = StateFacts(111, Position(3, 17), SIGNATURE, NOW_MS, 0, True, MEMBER, P
 FORMER = StateFacts(57, Position(3, 8), SIGNATURE, NOW_MS, 111, True, None, (), True, None, 290)
 
 
-def test_a_live_document_is_told_with_all_its_states() -> None:
-    told = list(document_lines(_inspected((CURRENT, FORMER)), NOW_MS))
-    assert told == [
-        "default/a\\u000a: live, expires in 2 d 1 h (2023-11-16T23:13:20+00:00)",
+def test_a_live_document_is_shown_with_all_its_states() -> None:
+    told = list(report_lines(document_report(_inspected((CURRENT, FORMER)))))
+    assert told[:6] == [
+        "document key     default/a\\u000a",
+        "status           live",
         "scheme           s",
-        f"observed         {OBSERVED}",
-        "size             38 characters, 7 words, 40 bytes",
-        "lineage          of\\u000aa",
-        "url              https://a.example",
-        "origin           documents 2 offset 9",
-        "degraded         charset_replaced",
-        f"family           {'fa' * 16}, no. 37, 120 live",
-        "                 founded by default/o, represented by this state",
-        "                 joined: 1 in the last hour, 2 in the last day, 3 in the last week",
-        "states             number  version                     signature         bytes  events  observed",
-        f"                      111  0101010101010101  live      3 offset 17         300       2  {OBSERVED}",
-        f"                       57  0101010101010101  expired   3 offset 8          290       0  {OBSERVED}",
+        "states",
+        "  status         live",
+        "  number         111",
     ]
+    for line in (
+        "  position       partition 3, offset 17",
+        f"    observed at  {OBSERVED}",
+        "    origin       topic documents, partition 2, offset 9",
+        "    lineage      of\\u000aa",
+        "    joined       hour 1, day 2, week 3",
+        "  pairs          number 5, relation near_duplicate, sent yes",
+        "  expires at     2023-11-16T23:13:20+00:00",
+    ):
+        assert told.count(line) == (2 if line.startswith("    ") and "joined" not in line else 1), line
 
 
-def test_a_document_that_is_not_there_is_told_with_the_reason() -> None:
-    inspected = Inspected("default/a", "removed", "by partition 3", "s")
-    assert list(document_lines(inspected, NOW_MS)) == [
-        "default/a: removed",
-        "                 by partition 3",
-        "scheme           s",
-    ]
+def test_a_document_that_is_not_there_is_shown_with_the_reason() -> None:
+    told = report_lines(document_report(Inspected("default/a", "removed", "by partition 3", "s")))
+    document, status, reason, scheme = told
+    assert [each.split(maxsplit=1)[1] for each in (status, reason, scheme)] == ["removed", "by partition 3", "s"]
+    assert document.endswith(" default/a")
 
 
 def test_a_document_has_these_fields_in_json() -> None:
