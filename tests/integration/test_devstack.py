@@ -5,30 +5,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
 
 from tests.devstack import background
-from tests.devstack.redis import redis_answers, redis_server
-from tests.devstack.server import LocalServer, port_answers, running
+from tests.devstack.server import port_answers
 from tests.devstack.stack import VARIABLES
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture(scope="module")
-def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
-    with running(redis_server(tmp_path_factory.mktemp("redis"))) as server:
-        yield server
-
-
-@pytest.fixture
-def no_given_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NEARSTREAM_KAFKA", raising=False)
-    monkeypatch.delenv("NEARSTREAM_REDIS", raising=False)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -40,39 +27,6 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 def silent(address: str) -> bool:
     return not port_answers(address.removeprefix("redis://").removesuffix("/0"))
-
-
-def test_a_killed_redis_comes_back_with_every_acknowledged_write(own_redis: LocalServer) -> None:
-    host, port = own_redis.address.split(":")
-    client = redis.Redis(host=host, port=int(port))
-    client.set("k", "v")
-    own_redis.kill()
-    assert not redis_answers(own_redis.address)
-    own_redis.restart()
-    assert client.get("k") == b"v"
-    assert client.config_get("*-*polic*", "hash-max-listpack-value") == {
-        "maxmemory-policy": "noeviction",
-        "hash-max-listpack-value": "8192",
-    }
-    client.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-@pytest.mark.usefixtures("no_given_addresses")
-def test_servers_end_with_a_parent_that_had_no_chance_to_stop_them(tmp_path: Path) -> None:
-    program = (
-        "import sys, time; from pathlib import Path; from tests.devstack.stack import started_stack\n"
-        "with started_stack(kafka=False, folder=Path(sys.argv[1])) as stack:\n"
-        "    print(stack.redis, flush=True); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    with parent:
-        address = parent.stdout.readline().strip()
-        assert not silent(address)
-        parent.kill()
-    until(lambda: silent(address))
 
 
 def test_the_command_prints_the_addresses_and_ends_its_servers_on_a_signal(kafka: str) -> None:

@@ -1,14 +1,11 @@
 """What only a store in memory has: time by observation, and no memory of what has expired."""
 
 import pickle
-from hashlib import blake2b
 
 import pytest
 
 from nearstream.streams.matching.matcher import Matcher
-from nearstream.streams.store.buckets import Buckets, HeldInMemory
 from nearstream.streams.store.limits import IndexLimits
-from nearstream.streams.store.messages import BAND, Entry
 from nearstream.streams.store.store import Position, local_store
 from tests.support.made_up import KEY, STANDARD, words
 from tests.support.matched import matcher, put, removal, sign, verdict
@@ -48,19 +45,6 @@ async def test_what_has_expired_takes_no_memory() -> None:
     # The size at one moment depends on which texts expire then, so it is compared over 100 minutes.
     assert sum(sizes[-20:]) < 1.1 * sum(sizes[20:40])
     assert copies > 400
-
-
-def test_a_key_is_found_however_many_there_are_and_however_many_numbers_it_has() -> None:
-    buckets = Buckets(12, HeldInMemory(), {})
-    keys = [BAND + blake2b(bytes([each]), digest_size=8).digest() for each in range(200)]
-    for number in range(1, 4):
-        buckets.enter(Entry(number, 0, b"".join(keys[::number])))
-    assert [buckets.numbers(key) for key in keys] == [
-        [number for number in range(1, 4) if at % number == 0] for at in range(200)
-    ]
-    for number in range(1, 4):
-        buckets.forget(number)
-    assert not any(buckets.numbers(key) for key in keys)
 
 
 async def test_a_partition_that_an_index_does_not_have_is_refused() -> None:

@@ -15,8 +15,6 @@ from nearstream.workers.config.tls import in_the_clear, trusting
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.security import client_options, tls_context, tokens
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.worker import composition as worker
 from nearstream.workers.worker.topology import create_app
 from tests.support.secured import authority, issued
 
@@ -216,13 +214,6 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> ssl
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
     return theirs
-
-
-def test_a_start_says_once_that_another_host_is_reached_in_the_clear(caplog: pytest.LogCaptureFixture) -> None:
-    worker._log_start(Deployment.of(loaded(kafka="b1:9092,b2:9092", redis="redis://r:6379")), "all")
-    worker._log_start(Deployment.of(loaded()), "all")
-    told = [line.getMessage() for line in caplog.records if "without TLS" in line.getMessage()]
-    assert [line.partition(":")[0] for line in told] == ["NEARSTREAM_KAFKA, NEARSTREAM_REDIS"]
 
 
 def test_a_broker_that_tells_no_rights_is_no_refusal() -> None:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import REGISTRY
 
-from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.settings import load
 from nearstream.workers.http.client import mail_client
 from nearstream.workers.mail import milter as milter_module
 from nearstream.workers.mail import milter_packets as packets
@@ -320,12 +320,6 @@ def _seconds_of_small_packets(address: str) -> float:
         server.sendall(packets.packet(packets.END))
         replies.read(5)
         return time.perf_counter() - began
-
-
-async def test_an_address_in_use_is_named() -> None:
-    async with _listening() as address, mail_client(load({}), "default") as (client, _):
-        with pytest.raises(SettingsError, match=f"--listen: cannot listen on {address}"):
-            await milter(address, client).__aenter__()
 
 
 def test_the_header_has_the_verdict_the_copies_and_the_resemblance() -> None:

@@ -1,11 +1,7 @@
 """The watchdog finds a stuck worker and leaves one alone that waits for a reason."""
 
-import asyncio
-import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,8 +15,6 @@ from nearstream.workers.monitoring.watchdog import (
     REBALANCE_SECONDS,
     Watchdog,
     rules,
-    stacks,
-    task_stacks,
 )
 
 
@@ -119,25 +113,3 @@ time.sleep(60)
 def test_a_worker_that_hangs_exits_with_the_code_of_its_crash_and_never_with_success(code: Exit, expected: int) -> None:
     hanging = subprocess.run([sys.executable, "-c", HANGING.format(code=int(code))], timeout=60, check=False)
     assert hanging.returncode == expected
-
-
-async def test_tasks_that_wait_in_one_place_are_one_line_that_names_what_the_innermost_coroutine_waits_for() -> None:
-    never = asyncio.Event()
-
-    @asynccontextmanager
-    async def inner() -> AsyncIterator[None]:
-        await never.wait()
-        yield
-
-    async def outer() -> None:
-        async with inner():
-            pass
-
-    waiting = [asyncio.create_task(outer()) for _ in range(3)]
-    await asyncio.sleep(0)
-    assert re.search(r"thread MainThread: .*/test_watchdog\.py:\d+ test_tasks_that_wait", stacks())
-    seen = task_stacks(asyncio.get_running_loop())
-    for task in waiting:
-        task.cancel()
-    (line,) = (line for line in seen.splitlines() if line.startswith("3 tasks: "))
-    assert re.findall(r"\w+\.py:\d+ (\w+)", line) == ["outer", "__aenter__", "inner", "wait"]

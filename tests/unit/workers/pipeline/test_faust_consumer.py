@@ -237,30 +237,6 @@ async def test_what_was_acknowledged_is_forgotten_by_the_next_generation(consume
     assert thread(consumer).committed == []
 
 
-async def _cancelled_fetch() -> None:
-    fetch = asyncio.create_task(asyncio.sleep(60))
-    fetch.cancel()
-    await fetch
-
-
-async def _error() -> None:
-    raise KafkaError
-
-
-async def test_a_group_is_left_in_time_whatever_its_client_does(
-    consumer: BatchConsumer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A join waits for other members, and a fetch that is cancelled while the broker is away cancels its caller."""
-    monkeypatch.setattr(faust_consumer, "LEAVE_SECONDS", 0.01)
-    for stop, is_raised in ((asyncio.Event().wait, False), (_cancelled_fetch, False), (_error, True)):
-        leaving = consumer._new_consumer_thread()
-        leaving._consumer = SimpleNamespace(stop=stop)
-        async with asyncio.timeout(60):
-            (told,) = await asyncio.gather(leaving.on_thread_stop(), return_exceptions=True)
-        assert isinstance(told, KafkaError) is is_raised
-        leaving.thread_loop.close()
-
-
 async def test_a_thread_that_a_crash_has_ended_is_stopped_without_an_error(consumer: BatchConsumer) -> None:
     ended = consumer._new_consumer_thread()
     ended.thread_loop.close()

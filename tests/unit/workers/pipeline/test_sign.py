@@ -101,19 +101,6 @@ async def test_b37_b38_invisible_marks_and_compositions_change_nothing() -> None
         assert (await signature(document(text=one))).digest == (await signature(document(text=other))).digest
 
 
-async def test_b39_a_text_over_a_mebibyte_is_a_dead_letter() -> None:
-    (sent,) = await decided(record(document(text="v" * (1024 * 1024 + 1))))
-    assert header(sent.headers, "nearstream-dead-reason") == b"too_large"
-
-
-async def test_b44_a_replaced_charset_is_told_by_the_signature() -> None:
-    value = "Größe und Maß der Brücke ".encode() * 3 + b"\xff"
-    made = await signature(value, [("content-type", b"text/plain"), ("nearstream-id", b"a")])
-    assert made.degraded == ("charset_replaced",)
-    lone_surrogate = await signature(b"a +2AA- b", [("content-type", b"text/plain; charset=utf-7")])
-    assert lone_surrogate.n_bytes > 0
-
-
 async def test_a_text_that_grows_too_large_leaves_those_signed_beside_it_as_they_are() -> None:
     worker = replace(signer(), signer=Signer(SCHEME, KEY, 3_000))
     records = [

@@ -55,27 +55,6 @@ def test_alerts_and_silences_have_a_bound() -> None:
     assert silent == {f"f{number}" for number in range(3, ALERTS + 3)}
 
 
-def test_an_alert_is_silent_until_it_ends_or_for_a_while() -> None:
-    for until_ms, began_ms, now_ms, is_silent in [
-        (None, NOW_MS - 1, NOW_MS + 10**9, True),  # seen, as long as it lasts
-        (None, NOW_MS + 1, NOW_MS + 2, False),  # another storm of the family
-        (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 999, True),
-        (NOW_MS + 1_000, NOW_MS + 1, NOW_MS + 1_000, False),
-    ]:
-        alarms, began = Alarms(), alert("f", since_ms=began_ms)
-        said = Silence(
-            collection="news",
-            name="duplicate_storm",
-            subject="f",
-            since=from_milliseconds(NOW_MS),
-            until=None if until_ms is None else from_milliseconds(until_ms),
-        )
-        alarms.silence(b"news/duplicate_storm/f", said)
-        assert alarms.silences([began, alert("other")], now_ms) == ((said,) if is_silent else ())
-        alarms.silence(b"news/duplicate_storm/f", None)
-        assert alarms.silences([began], now_ms) == ()
-
-
 def test_a_suspended_label_is_shown_until_somebody_decides() -> None:
     alarms = Alarms()
     alarms.add(flood := alert("f", name="label_flood"))
