@@ -67,4 +67,4 @@ async def test_the_recall_of_a_window_is_measured(kafka: str, redis_url: str, tm
         for name, value in (("recall_ratio", later["recall"]), ("pairs", later["pairs"]), ("documents", count)):
             assert f"nearstream_audit_{name} {float(value)}" in metrics.read_text()
         plain = deployment.run("audit", "recall", "--since", "1h").stdout.decode()
-        assert f"pairs            {pairs} of resemblance 0.8 or more" in plain
+        assert f"\npairs            {pairs}\n" in plain

@@ -3,10 +3,8 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from nearstream.workers.cli.arguments import (
     DOCUMENTS_MAX,
@@ -20,11 +18,8 @@ from nearstream.workers.cli.arguments import (
 )
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.operations.terminal import Progress, escaped, print_report, row
+from nearstream.workers.operations.terminal import Progress, print_report, report_lines
 from nearstream.workers.pipeline.deployment import Deployment
-
-if TYPE_CHECKING:
-    from nearstream.workers.operations.audit import Recall
 
 _DAY_MS = 86_400_000
 
@@ -65,21 +60,6 @@ def show_recall(settings: Settings, options: argparse.Namespace) -> Exit:
 
         registry = recall_metrics(recall.ratio, recall.interval, recall.pairs, recall.documents)
         write_metrics(options.metrics, registry)
-    as_object = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}
-    print_report(as_object, recall_lines(recall, options.resemblance), is_json=options.json)
+    report = {"resemblance": options.resemblance, "recall": recall.ratio, **asdict(recall)}
+    print_report(report, report_lines(report), is_json=options.json)
     return Exit.OK
-
-
-def recall_lines(recall: "Recall", resemblance: float) -> Iterator[str]:
-    """Yield the recall of a window, by resemblance, and the pairs that were missed."""
-    yield row("documents", f"{recall.documents} compared, {recall.waiting} without a verdict yet")
-    yield row("pairs", f"{recall.pairs} of resemblance {resemblance:g} or more")
-    low, high = recall.interval
-    share = "unknown: no such pair" if recall.ratio is None else f"{recall.ratio:.4f} ({low:.4f}-{high:.4f})"
-    yield row("recall", f"{share}, {recall.found} found")
-    for each in recall.ranges:
-        yield row(f"  from {each.low:g}", f"{each.found / each.pairs:.4f}, {each.found} of {each.pairs}")
-    for newer, older, found in recall.missed:
-        yield row("missed", f"{escaped(newer)} and {escaped(older)}, resemblance {found:.4f}")
-    if recall.missed:
-        yield row("", "`nearstream show` with both ids says why")

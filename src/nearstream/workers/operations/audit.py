@@ -88,6 +88,15 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """A similar pair that the deployment has not found."""
+
+    newer: str  # its document key
+    older: str
+    resemblance: float
+
+
+@dataclass(frozen=True)
 class Recall:
     """The recall in a window."""
 
@@ -97,7 +106,7 @@ class Recall:
     found: int  # those that the deployment has found
     interval: tuple[float, float]  # 95 % interval of the recall
     ranges: tuple[Range, ...]  # the recall for each range of resemblances
-    missed: tuple[tuple[str, str, float], ...]  # the first missed pairs: both document keys and the resemblance
+    missed: tuple[Missed, ...]  # the first missed pairs
 
     @property
     def ratio(self) -> float | None:
@@ -196,13 +205,13 @@ def _shingles(deployment: Deployment, job: Embedded, record: ConsumerRecord) -> 
 def summed(pairs: Iterable[tuple[Pair, bool]], documents: int, waiting: int, resemblance: Fraction) -> Recall:
     """Return the recall of pairs, each with whether it was found, among so many documents."""
     of_step, found_of_step = Counter[int](), Counter[int]()
-    missed: list[tuple[str, str, float]] = []
+    missed: list[Missed] = []
     for (newer, older, shared), is_found in pairs:
         step = int((shared - resemblance) / _STEP)
         of_step[step] += 1
         found_of_step[step] += is_found
         if not is_found and len(missed) < MISSED_SHOWN:
-            missed.append((newer.document_key, older.document_key, round(float(shared), 4)))
+            missed.append(Missed(newer.document_key, older.document_key, round(float(shared), 4)))
     lows = {step: round(float(resemblance + step * _STEP), 4) for step in sorted(of_step)}
     ranges = tuple(Range(low, of_step[step], found_of_step[step]) for step, low in lows.items())
     total, hits = of_step.total(), found_of_step.total()

@@ -1,5 +1,6 @@
 """The recall of a window: which pairs there are, which of them count as found, and what a sample sees."""
 
+from dataclasses import asdict
 from fractions import Fraction
 from itertools import combinations
 from random import Random
@@ -7,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from nearstream.workers.cli.audit import recall_lines
-from nearstream.workers.operations.audit import Audited, Found, Pair, Recall, similar_pairs, summed
+from nearstream.workers.operations.audit import Audited, Found, Missed, Pair, similar_pairs, summed
+from nearstream.workers.operations.terminal import report_lines
 
 FOUR_FIFTHS = Fraction(4, 5)
 
@@ -67,14 +68,11 @@ def test_the_recall_is_summed_by_resemblance() -> None:
     recall = summed(found, 4, 1, FOUR_FIFTHS)
     assert (recall.pairs, recall.found, recall.ratio) == (3, 2, 2 / 3)
     assert [(each.low, each.pairs, each.found) for each in recall.ranges] == [(0.8, 2, 1), (1.0, 1, 1)]
-    assert recall.missed == (("x/a", "x/b", 0.84),)
-    lines = list(recall_lines(recall, 0.8))
-    assert lines[0] == "documents        4 compared, 1 without a verdict yet"
-    assert lines[2].startswith("recall           0.6667 (")
-    assert "  from 0.8       0.5000, 1 of 2" in lines
-    assert "missed           x/a and x/b, resemblance 0.8400" in lines
-    without = Recall(2, 0, 0, 0, (0.0, 1.0), (), ())
-    assert "recall           unknown: no such pair, 0 found" in list(recall_lines(without, 0.8))
+    assert recall.missed == (Missed("x/a", "x/b", 0.84),)
+    lines = list(report_lines(asdict(recall)))
+    assert lines[:2] == ["documents        4", "waiting          1"]
+    assert "ranges           low 0.8, pairs 2, found 1" in lines
+    assert lines[-1] == "missed           newer x/a, older x/b, resemblance 0.84"
 
 
 def resemblance(one: set[int], other: set[int]) -> Fraction:
