@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from msgspec.structs import replace
 
 from nearstream.schemas.checks.check import CheckAnswer
+from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_signature_line
-from nearstream.streams.ingest.parse import Removal
+from nearstream.streams.matching.arriving import Arrival
 from nearstream.streams.matching.checking import answer, found_in_text, known_reference
 from nearstream.streams.matching.counterpart import novelty_of
 from nearstream.streams.matching.looking_up import find, newcomers
 from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.signing.signer import Signer
-from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.files.source import FIELDS_OF_DOCUMENTS, STDIN, Item, Refused, read
 from nearstream.workers.files.tables import Columns
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, escaped, print_message
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.sign import parse_document
+from nearstream.workers.pipeline.in_process import Outcome, embedded
 
 if TYPE_CHECKING:  # the client of Redis, which signing does not need
     from nearstream.workers.redis.index.index import RedisIndex
@@ -54,29 +53,23 @@ def sign_files(
 
     It names further collections to compare with.
     """
-    signer, pages = deployment.signer(), deployment.page_reader()
+    job = embedded(deployment)
     try:
         for item in read(paths, deployment.key, rules=deployment.mail_rules(), columns=columns):
-            yield item if isinstance(item, Refused) else _signed(deployment, signer, pages, item, against)
+            yield _signed(*job.read_item(item, partial(_named, against)))
     finally:
-        pages.close()
+        job.pages.close()
 
 
-def _signed(
-    deployment: Deployment, signer: Signer, pages: PageReader, item: Item, against: frozenset[str]
-) -> Signed | Refused:
-    try:
-        parsed = parse_document(item.record, deployment.document_limits)
-        if isinstance(parsed, Removal):
-            return Refused(item.source, "expected a document")
-        unsigned = pages.with_text(parsed)
-        named = replace(unsigned.document, against=tuple(sorted({*unsigned.document.against, *against})))
-        signature = signer.sign(*unsigned._replace(document=named))
-    except InvalidMessageError as error:
-        return Refused(item.source, str(error))
-    if not signature.n_bytes:
-        return Refused(item.source, NO_WORDS)
-    return Signed(item.source, signature, signature.degraded, unsigned.document.text or "")
+def _named(against: frozenset[str], document: Document) -> Document:
+    return replace(document, against=tuple(sorted({*document.against, *against})))
+
+
+def _signed(outcome: Outcome, arrival: Arrival | None) -> Signed | Refused:
+    if arrival is None or arrival.signature is None:
+        reason = outcome.refusal or (NO_WORDS if outcome.is_empty else "expected a document")
+        return Refused(outcome.source, reason)
+    return Signed(outcome.source, arrival.signature, outcome.degraded, outcome.text)
 
 
 def anonymous(signature: Signature) -> Signature:
