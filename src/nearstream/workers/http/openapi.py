@@ -37,9 +37,11 @@ class Route(NamedTuple):
     # none with a slash.
     at: str
     summary: str  # what it does
-    answers: Json  # its responses by status
+    answer: type[msgspec.Struct] | Json  # the message that it returns, or its whole response
     parameters: tuple[Json, ...] = ()  # parameters of the path, the query and the headers
     takes: Mapping[str, Json] = {}  # schemas of the body by content type
+    refusals: Mapping[str, Json] = {}  # its own responses by status, beside those of all
+    status: str = "200"  # of the answer
     is_open: bool = False  # it needs no token
 
     @property
@@ -82,21 +84,6 @@ def _text(meaning: str, *kinds: str) -> Json:
     return {"description": meaning, "content": {kind: {"schema": {"type": "string"}} for kind in kinds}}
 
 
-def _confirmed(message: type[msgspec.Struct]) -> Json:
-    return {
-        "202": _response("Kafka has confirmed the record.", message),
-        "503": _response("Kafka has not confirmed the record. Ask again after `Retry-After`."),
-    }
-
-
-def _stored(message: type[msgspec.Struct]) -> Json:
-    return {
-        "200": _response("What their signatures say.", message),
-        "404": _response("It is not stored."),
-        "503": _response("Redis does not answer, or does not allow it."),
-    }
-
-
 def _json(message: type[msgspec.Struct]) -> Json:
     return {"application/json": _reference(message)}
 
@@ -106,21 +93,23 @@ _ONLY_OF = _query("collection", "Only events of this collection.")
 _ANY_ID = "percent-encoded. It may contain slashes."
 _DOCUMENT = (_in_path("collection", "The tenant."), _in_path("id", f"The id, {_ANY_ID}"))
 _STORED_ID = "Id of a document, percent-encoded."
-_FILE = {"200": _text("A file, which holds no data.", "text/html", "text/css", "text/javascript")}
+_FILE = _text("A file, which holds no data.", "text/html", "text/css", "text/javascript")
+_UNCONFIRMED = {"503": _response("Kafka has not confirmed the record. Ask again after `Retry-After`.")}
+_NOT_STORED = {
+    "404": _response("It is not stored."),
+    "503": _response("Redis does not answer, or does not allow it."),
+}
 
 ROUTES = {
     "check": Route(
         "POST /v1/check",
         "Say what a document is to those in the index, and add it only if asked to",
         {
-            "200": {
-                "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
-                "content": {
-                    "application/json": {"schema": {"anyOf": [_reference(CheckAnswer), _reference(BareAnswer)]}},
-                    "application/x-ndjson": {"schema": {"type": "string"}},
-                },
+            "description": "The answer, also if it is degraded, or with `bare` yes or no alone.",
+            "content": {
+                "application/json": {"schema": {"anyOf": [_reference(CheckAnswer), _reference(BareAnswer)]}},
+                "application/x-ndjson": {"schema": {"type": "string"}},
             },
-            "503": _response("With `bare`: there is no answer. Ask again after `Retry-After`."),
         },
         (
             _switch("learn", "1: the document is handed to the workers too, which add it to the index."),
@@ -138,23 +127,24 @@ ROUTES = {
             "application/vnd.nearstream.signature": {"type": "array"},
             "application/x-ndjson": {"type": "string", "description": "Up to 64 lines, each a document in JSON."},
         },
+        {"503": _response("With `bare`: there is no answer. Ask again after `Retry-After`.")},
     ),
     "skip": Route(
         "GET /v1/skip",
         "Say whether a crawler need not fetch a page now",
-        {"200": _response("The answer, also if it is degraded.", SkipAnswer)},
+        SkipAnswer,
         (_query("url", "The page, percent-encoded.", required=True), _TENANT),
     ),
     "skip_many": Route(
         "POST /v1/skip",
         "Say of many pages whether a crawler need not fetch them now",
-        {"200": _response("An answer for each page, also if it is degraded.", SkipAnswers)},
+        SkipAnswers,
         takes=_json(SkipRequest),
     ),
     "due": Route(
         "GET /v1/due",
-        "Return the pages of a host that should be fetched now",
-        {"200": _response("The pages, none if the answer is degraded.", SkipAnswers)},
+        "Return the pages of a host that should be fetched now, none if the answer is degraded",
+        SkipAnswers,
         (
             _query("host", "The host. A port and `www.` are ignored.", required=True),
             _query("limit", "Most pages that are returned, 1 to 1000, by default 100."),
@@ -164,7 +154,7 @@ ROUTES = {
     "cdx": Route(
         "GET /cdx",
         "Return the CDX line of the content that a URL had at its last fetch",
-        {"200": _text("One line, or none, also if Redis does not answer.", "text/plain")},
+        _text("One line, or none, also if Redis does not answer.", "text/plain"),
         (
             _query("url", "The page, percent-encoded, exactly as it is to be fetched.", required=True),
             _TENANT,
@@ -178,142 +168,123 @@ ROUTES = {
     "remove": Route(
         "DELETE /v1/documents/{collection}/{id}",
         "Hand the removal of a document to the workers",
-        _confirmed(Removal),
+        Removal,
         _DOCUMENT,
+        refusals=_UNCONFIRMED,
+        status="202",
     ),
     "label": Route(
         "POST /v1/label",
         "Say that a document is spam or ham, which counts for all of its family",
-        {**_confirmed(Labelled), "409": _response("The index does not have the document.", UnknownDocument)},
+        Labelled,
         takes=_json(LabelRequest),
+        refusals={**_UNCONFIRMED, "409": _response("The index does not have the document.", UnknownDocument)},
+        status="202",
     ),
     "unlabel": Route(
         "DELETE /v1/label/{collection}/{id}",
         "Take back the label of a document",
-        _confirmed(Labelled),
+        Labelled,
         _DOCUMENT,
+        refusals=_UNCONFIRMED,
+        status="202",
     ),
     "members": Route(
         "GET /v1/families/{id}/members",
         "Say which documents are in the family of a document, in the order of joining",
-        {
-            "200": _response("Some members.", FamilyMembers),
-            "404": _response("The index does not have the document."),
-            "503": _response("Redis does not answer, or refuses to. Ask again after `Retry-After`."),
-        },
+        FamilyMembers,
         (
             _in_path("id", f"The id of any document of the family, {_ANY_ID}"),
             _TENANT,
             _query("after", "`next` of the former answer, by default 0."),
             _query("limit", "Most members that are read, 1 to 1000, by default 100."),
         ),
+        refusals=_NOT_STORED,
     ),
     "readiness": Route(
         "GET /readyz",
         "Say whether checks get whole answers",
-        {status: _response("Say whether checks get whole answers.", Readiness) for status in ("200", "503")},
+        Readiness,
+        refusals={"503": _response("They do not.", Readiness)},
         is_open=True,
     ),
-    "health": Route(
-        "GET /healthz",
-        "Say whether the process works",
-        {"200": _response("Say whether the process works.", Health)},
-        is_open=True,
-    ),
-    "metrics": Route(
-        "GET /metrics",
-        "Return all metrics for Prometheus",
-        {"200": _text("The metrics.", "text/plain")},
-    ),
+    "health": Route("GET /healthz", "Say whether the process works", Health, is_open=True),
+    "metrics": Route("GET /metrics", "Return all metrics for Prometheus", _text("The metrics.", "text/plain")),
     "description": Route(
         "GET /v1/openapi.json",
         "Return this description",
-        {"200": {"description": "This description.", "content": {"application/json": {"schema": {"type": "object"}}}}},
+        {"description": "This description.", "content": {"application/json": {"schema": {"type": "object"}}}},
         is_open=True,
     ),
     "events": Route(
         "GET /v1/events",
         "Send verdicts, relation events and retractions as they arrive, as server-sent events",
-        {
-            "200": _text(
-                "Each message has the `event_id` as its id, and the event with `detected_at` as its data. A message "
-                "of the type `missed` counts events that have left the memory of the server.",
-                "text/event-stream",
-            )
-        },
+        _text(
+            "Each message has the `event_id` as its id, and the event with `detected_at` as its data. A message "
+            "of the type `missed` counts events that have left the memory of the server.",
+            "text/event-stream",
+        ),
         (
             _ONLY_OF,
             _query("recent", "Begin with so many earlier events, by default 0, at most 1,000."),
             _header("Last-Event-ID", "Go on after this event."),
         ),
     ),
-    "live": Route(
-        "GET /v1/live",
-        "Return the last hour of the stream of events",
-        {"200": _response("The last hour.", state.LiveState)},
-        (_ONLY_OF,),
-    ),
+    "live": Route("GET /v1/live", "Return the last hour of the stream of events", state.LiveState, (_ONLY_OF,)),
     "family": Route(
         "GET /v1/families/{family}",
         "Return a family of copies with its newest members",
-        {
-            "200": _response("The family.", state.LiveFamilyDetail),
-            "404": _response("Neither the memory of the server nor the index has it."),
-            "503": _response("Redis does not answer."),
-        },
+        state.LiveFamilyDetail,
         (
             _in_path("family", "The id of the family."),
             _query("collection", "The collection of a member. It is asked for if no verdict is in memory."),
             _query("id", "The id of this member. By default that of the first document, if an alert names it."),
         ),
+        refusals=_NOT_STORED,
     ),
     "pair": Route(
         "GET /v1/pair",
-        "Show what two documents share",
-        _stored(details.LivePair),
+        "Show what two documents share, as their signatures say",
+        details.LivePair,
         (_TENANT, _query("newer", _STORED_ID, required=True), _query("older", _STORED_ID, required=True)),
+        refusals=_NOT_STORED,
     ),
     "document": Route(
         "GET /v1/document",
-        "Show a document with its states",
-        _stored(details.LiveDocument),
+        "Show a document with its states, as their signatures say",
+        details.LiveDocument,
         (_TENANT, _query("id", _STORED_ID, required=True)),
+        refusals=_NOT_STORED,
     ),
-    "dead_letters": Route(
-        "GET /v1/dead-letters",
-        "Return the newest dead letters",
-        {"200": _response("The newest dead letters.", state.LiveLetters)},
-    ),
+    "dead_letters": Route("GET /v1/dead-letters", "Return the newest dead letters", state.LiveLetters),
     "dead_letter": Route(
         "GET /v1/dead-letters/{id}",
         "Return a dead letter with the beginning of its record",
-        {"200": _response("The dead letter.", state.LiveLetterDetail), "404": _response("It is none of the newest.")},
+        state.LiveLetterDetail,
         (_in_path("id", "The id of the dead letter."),),
+        refusals={"404": _response("It is none of the newest.")},
     ),
     "replay": Route(
         "POST /v1/replay",
-        "Send the records again that were refused for a reason, each once",
-        {
-            "200": _response("What became of them.", state.LiveReplay),
-            "503": _response("Kafka or Redis does not answer, or does not allow it."),
-        },
+        "Send the records again that were refused for a reason, each once, and say what became of them",
+        state.LiveReplay,
         takes=_json(state.LiveReplayRequest),
+        refusals={"503": _response("Kafka or Redis does not answer, or does not allow it.")},
     ),
     "silence": Route(
         "POST /v1/silences",
-        "Say that an alert was seen, or keep its subject silent",
-        {
-            "200": _response("The last hour, with the silence.", state.LiveState),
-            "503": _response("Kafka has not confirmed it."),
-        },
+        "Say that an alert was seen, or keep its subject silent, and return the last hour with that",
+        state.LiveState,
         takes=_json(state.LiveSilenceRequest),
+        refusals=_UNCONFIRMED,
     ),
     "page": Route("GET /", "Return the live page", _FILE, is_open=True),
     "page_file": Route(
         "GET /page/{file}",
-        "Return the live page",
-        {**_FILE, "404": _response("There is no such file.")},
+        "Return a file of the live page",
+        _FILE,
         (_in_path("file", "Name of a file of the page."),),
+        refusals={"404": _response("There is no such file.")},
         is_open=True,
     ),
 }
@@ -351,12 +322,14 @@ def description() -> Json:
 
 
 def _operation(name: str, route: Route) -> Json:
+    answer = route.answer if isinstance(route.answer, dict) else _response(f"{route.summary}.", route.answer)
     described: Json = {
         "operationId": name,
         "summary": route.summary,
         "security": [] if route.is_open else _TOKEN,
         "responses": {
-            **route.answers,
+            route.status: answer,
+            **route.refusals,
             **({} if route.is_open else {"default": _response("Why the request was refused, or a bug.")}),
         },
     }
