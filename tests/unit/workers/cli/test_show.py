@@ -53,13 +53,6 @@ def test_a_live_document_is_shown_with_all_its_states() -> None:
         assert told.count(line) == (2 if line.startswith("    ") and "joined" not in line else 1), line
 
 
-def test_a_document_that_is_not_there_is_shown_with_the_reason() -> None:
-    told = report_lines(document_report(Inspected("default/a", "removed", "by partition 3", "s")))
-    document, status, reason, scheme = told
-    assert [each.split(maxsplit=1)[1] for each in (status, reason, scheme)] == ["removed", "by partition 3", "s"]
-    assert document.endswith(" default/a")
-
-
 def test_a_document_has_these_fields_in_json() -> None:
     told = json.loads(msgspec.json.encode(document_report(_inspected((CURRENT, FORMER)))))
     assert list(told) == ["document_key", "status", "reason", "scheme", "states", "reached"]

@@ -12,7 +12,7 @@ import pytest
 from nearstream.schemas.documents.document import Document, to_milliseconds
 from nearstream.schemas.documents.evidence import DocumentState, event_id
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord, header
-from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES, Signature
+from nearstream.schemas.documents.signature import SIGNATURE_MAX_BYTES
 from nearstream.schemas.topics.codec import decode_event, encode_signature
 from nearstream.schemas.topics.table import EVENT_TOPICS
 from nearstream.schemas.verdicts.events import (
@@ -32,10 +32,6 @@ from nearstream.streams.store.store import Call, Local, Position, Shape, Store, 
 from nearstream.workers.pipeline.match import CATCH_UP_BATCH, Matching, SignatureTopic
 from nearstream.workers.pipeline.step import Lost
 from tests.support.matching import KEY, SCHEME, TIME, Emptied, Topic, matching, prose, record, signed
-
-
-async def decided(*values: Signature | bytes | None) -> list[ProducerRecord]:
-    return await matching().decide([record(value, offset) for offset, value in enumerate(values)])
 
 
 def event(sent: ProducerRecord) -> Event:
@@ -99,16 +95,6 @@ def unreadable() -> Iterable[tuple[str, ConsumerRecord]]:
 async def test_b61_b62_b63_b64_b65_what_is_no_signature_of_its_key_and_scheme_is_a_dead_letter() -> None:
     for reason, bad in unreadable():
         assert await refusal(bad) == reason, bad
-
-
-async def test_the_newer_one_is_so_by_its_time_whichever_came_first() -> None:
-    first, second = signed("a", prose(1)), signed("b", prose(1).upper(), 5)
-    for arrived in ((first, second), (second, first)):
-        (sent,) = await decided(*arrived)
-        said = event(sent)
-        assert isinstance(said, ExactDuplicate)
-        assert (sent.topic, sent.key, sent.timestamp_ms) == ("p.nearstream.near-duplicates.v1", b"news/b", None)
-        assert (said.newer.id, said.older.id, said.newer.offset) == ("b", "a", 5)
 
 
 async def test_a_removal_retracts_on_every_event_topic_and_no_later_event_names_the_document() -> None:
