@@ -31,7 +31,7 @@ from nearstream.streams.estimates.estimate import unpack_estimates
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.counterpart import Candidate, compare_with
-from nearstream.streams.matching.looking_up import look_up
+from nearstream.streams.matching.looking_up import look_up_all
 from nearstream.streams.relations.rules import decide
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
 from nearstream.streams.relations.verdict import first_rule
@@ -71,7 +71,8 @@ async def arrivals(texts: Iterable[Text], count: int, least: int) -> list[Arrive
             continue
         keys = scheme.keys(whole, key)
         newcomer = Arriving(scheme.kept(whole), keys, scheme)
-        candidates = (await look_up(store, newcomer)).candidates
+        (near,) = await look_up_all(store, [newcomer])
+        candidates = near.candidates
         await enter(store, scheme, key, [whole])
         if len(candidates) >= least:
             records = tuple(_record(signature_of(candidate.earlier)) for candidate in candidates)

@@ -7,7 +7,7 @@ import pytest
 from nearstream.schemas.checks.check import Labels
 from nearstream.streams.matching.checking import attached, spread
 from nearstream.streams.matching.labels import NO_LABELS, FamilyDetails, details_of
-from nearstream.streams.matching.looking_up import find, look_up, newcomer, with_attachments
+from nearstream.streams.matching.looking_up import find, look_up_all, newcomer, with_attachments
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import LABELS_CAP
 from nearstream.streams.store.registration import Labelling, Order, Put
@@ -27,7 +27,7 @@ def filing(store: Store) -> Filing:
 async def details(store: Store, text: list[str], delay_seconds: int = 0) -> FamilyDetails:
     """Return the details of the family that a text would join, as a check does."""
     asked = newcomer(sign(text, "asked"), STANDARD, KEY, Thresholds())
-    found = await look_up(store, asked)
+    (found,) = await look_up_all(store, [asked])
     joins = find(asked, found).joins
     assert joins is not None
     growth = found.families[joins.number].growth
@@ -174,11 +174,11 @@ async def test_a_record_that_is_delivered_again_changes_no_label(store: Store) -
 async def test_a_look_up_knows_no_family_of_a_document_that_is_alone_and_has_no_label(filing: Filing) -> None:
     await filing.put("a")
     asked = newcomer(sign(TEXT, "asked"), STANDARD, KEY, Thresholds())
-    found = await look_up(filing.store, asked)
+    (found,) = await look_up_all(filing.store, [asked])
     (facts,) = found.families.values()
     assert (facts.growth, facts.size, facts.joined) == (None, 1, (0, 0, 0))
     await filing.label("a")
-    labelled = await look_up(filing.store, asked)
+    (labelled,) = await look_up_all(filing.store, [asked])
     assert labelled.families == found.families
     assert [len(each.growth.marks) for each in labelled.families.values() if each.growth] == [1]
 
@@ -192,7 +192,7 @@ async def test_labels_of_mails_with_equal_attachments_are_found_whatever_their_t
     for own, count, spam in (("1f", 40, 1), ("2e", 1, 0), ("3d", 0, 0)):
         signature = sign(words(98, 60), "asked", source="mail", labels={"attachments": own, "sender-domain": "9"})
         asked = newcomer(signature, STANDARD, KEY, Thresholds())
-        found = find(asked, await look_up(filing.store, asked))
+        found = find(asked, (await look_up_all(filing.store, [asked]))[0])
         said = attached(found, *await with_attachments(filing.store, asked, 0))
         assert (said and said.count, said and said.labels.spam) == ((count, spam) if count else (None, None))
 
@@ -208,7 +208,7 @@ async def test_a_passage_of_many_domains_within_a_day_is_counted_without_a_copy_
     for domains, count in ((8, 9), (7, None)):
         signature = sign([*words(99, 120), *words(domains, 90)], "asked", source="mail")
         asked, now_ms = newcomer(signature, STANDARD, KEY, Thresholds()), time.time_ns() // 1_000_000
-        found = find(asked, await look_up(filing.store, asked))
+        found = find(asked, (await look_up_all(filing.store, [asked]))[0])
         held = spread(found, now_ms)
         assert (held and held.count_1h, held and held.count_24h) == (count, count)
         assert held is None or 300 < held.characters < 700

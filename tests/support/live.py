@@ -154,6 +154,10 @@ class Server:
             return response.status, await response.json()
 
 
+async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
+    return None
+
+
 @asynccontextmanager
 async def live_server(
     feed: Feed,
@@ -165,7 +169,7 @@ async def live_server(
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
     app = application(Gate(tokens))
-    add_live_routes(app, feed, Stored(Deployment.of(load({})), states))
+    add_live_routes(app, feed, Stored(Deployment.of(load({})), states, _no_family))
     add_operator_routes(app, feed, say, replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:

@@ -98,12 +98,6 @@ async def _no_pause() -> None:
     """Continue at once."""
 
 
-async def look_up(store: Store, asked: Arriving, now_ms: int = 0) -> Neighbours:
-    """Return the neighbours of a document, with their families. `look_up_all` says the rest."""
-    (near,) = await look_up_all(store, [asked], now_ms)
-    return near
-
-
 async def look_up_all(
     store: Store, asked: Sequence[Arriving], now_ms: int = 0, pause: Pause = _no_pause
 ) -> list[Neighbours]:

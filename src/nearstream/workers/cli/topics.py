@@ -38,9 +38,6 @@ def add_topics(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="create: partitions of each new topic but dead letters (default 6), fixed for signatures from then on",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="create: change nothing, show what is missing or different"
-    )
     add_json(parser, "one JSON object per line")
     add_timeout(parser, 10.0)
 
@@ -50,10 +47,9 @@ def manage_topics(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.kafka import topics as kafka_topics
 
     if options.action == "create":
-        if not options.dry_run:
-            _create(settings, options)
-    elif options.dry_run or options.partitions:
-        print_message("nearstream topics: --dry-run and --partitions go with `create` only")
+        _create(settings, options)
+    elif options.partitions:
+        print_message("nearstream topics: --partitions goes with `create` only")
         return Exit.USAGE
     states = asyncio.run(kafka_topics.topic_states(settings, options.timeout, options.partitions))
     for state in states:

@@ -39,10 +39,6 @@ States = Callable[[str], Coroutine[None, None, Sequence[Signature]]]
 FamilyOf = Callable[[str, str, int], Coroutine[None, None, LiveFamilyDetail | None]]
 
 
-async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
-    """Return that only the families in memory are known, as in the demo."""
-
-
 @dataclass(frozen=True)
 class Stored:
     """The stored documents."""
@@ -50,7 +46,7 @@ class Stored:
     deployment: Deployment  # the scheme, key and thresholds with which they are compared
     states: States  # returns the states of a document key, the last one first
     # Returns the family of a document by its collection and id, at a time in milliseconds since 1970.
-    family: FamilyOf = _no_family
+    family: FamilyOf
 
 
 def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:

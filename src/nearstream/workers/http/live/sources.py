@@ -65,12 +65,15 @@ async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> 
     The consumers have no group, so they commit nothing and move no offset of the workers. They begin with the events
     sent at a time or later, by default an hour ago.
     """
+    # All that these topics keep, which is little, and what comes.
+    alerts = partial(read_topic, settings, ALERTS.name, feed.alarms.take, _CONNECT_SECONDS, until_end=False)
+    silences = partial(read_silences, settings, feed.alarms.silence, _CONNECT_SECONDS, until_end=False)
     work = (
         _follow(settings, feed, since_ms),
         _repeat("counts of a day", partial(_count_day, settings, feed), _DAY_SECONDS),
         _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
-        _repeat("alerts", partial(_follow_alerts, settings, feed), _RETRY_SECONDS),
-        _repeat("silences", partial(_follow_silences, settings, feed), _RETRY_SECONDS),
+        _repeat("alerts", alerts, _RETRY_SECONDS),
+        _repeat("silences", silences, _RETRY_SECONDS),
         _repeat(
             "news of the worker alert",
             partial(_ask_for_alerting, own_group(settings, "alert"), feed),
@@ -210,16 +213,6 @@ async def _read_lag(settings: Settings, feed: Feed) -> None:
     finally:
         feed.lag = None
         feed.unread.pop(settings.group, None)
-
-
-async def _follow_alerts(settings: Settings, feed: Feed) -> None:
-    """Feed all alerts that the topic keeps, which are few, and those that come."""
-    await read_topic(settings, ALERTS.name, feed.alarms.take, _CONNECT_SECONDS, until_end=False)
-
-
-async def _follow_silences(settings: Settings, feed: Feed) -> None:
-    """Feed the silences that the topic keeps, and those that come."""
-    await read_silences(settings, feed.alarms.silence, _CONNECT_SECONDS, until_end=False)
 
 
 async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
