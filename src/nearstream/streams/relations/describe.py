@@ -159,12 +159,6 @@ def distance(estimate: Estimate) -> Distance:
     return Distance(value, round(estimate.low), max(value, round(estimate.high)))
 
 
-def common_spans(pair: Related) -> tuple[Span, ...]:
-    """Return all common passages, including those in another order."""
-    passages = (*pair.common_text.in_order, *pair.common_text.moved)
-    return tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in passages)
-
-
 def retraction(key: str, removed_at_ms: int, scheme: str, origin: Origin | None = None) -> Retraction:
     """Build the event that voids all others about a removed document."""
     collection, _, document_id = key.partition("/")

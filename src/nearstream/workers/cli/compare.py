@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, UnsetType
 
-from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval, Span
+from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.verdicts.events import ChangeEvent, Containment, PairEvent
 from nearstream.workers.cli.arguments import add_json, declare
@@ -89,8 +89,6 @@ class PairReport(Struct, frozen=True):
     distance_exact: int | None = None  # None: not both texts are at hand, or they are too long together
     novelty: "Novelty | None" = None
     common_text: bool = False
-    common_spans: tuple[Span, ...] = ()
-    in_order: bool = True
     rules: tuple[RuleReport, ...] = ()
     event: PairEvent | None = None
 
@@ -104,14 +102,14 @@ def print_pair(deployment: Deployment, explained: "Explained", *, is_json: bool)
 def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
     """Return what is known of two documents, as it is printed."""
     from nearstream.streams.relations.conditions import conditions
-    from nearstream.streams.relations.describe import common_spans, describe, document_ref, evidence
+    from nearstream.streams.relations.describe import describe, document_ref, evidence
     from nearstream.workers.operations.explaining import outcome
 
     later, earlier, compared = explained.later, explained.earlier, explained.compared
     sides, told = (_side(later), _side(earlier)), outcome(deployment, explained)
     if compared is None:
         return PairReport(*sides, deployment.scheme.name, told, _verdict(later))
-    pair, spans, estimate = compared.pair, common_spans(compared.pair), compared.estimate
+    pair, estimate = compared.pair, compared.estimate
     shares = pair.newer_first(estimate.containment_shorter, estimate.containment_longer)
     rules = conditions(estimate, deployment.thresholds)
     return PairReport(
@@ -133,8 +131,6 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
         distance_exact=explained.distance_exact,
         novelty=explained.novelty,
         common_text=compared.is_common_text,
-        common_spans=spans,
-        in_order=not is_crossed(spans),
         rules=tuple(map(_rule, rules)),
         event=None if compared.relation == "unrelated" else describe(pair),
     )
@@ -252,12 +248,6 @@ def _rule_lines(rule: RuleReport, *, decides: bool) -> Iterator[str]:
             yield row("", f"{join}{comparison_text(each)}: {'yes' if each.holds else 'no'}")
     if rule.of_one_site:
         yield row("", "  two pages of one site: never")
-
-
-def is_crossed(spans: tuple[Span, ...]) -> bool:
-    """Return whether the common passages have different orders in the two texts."""
-    starts = [span.older[0] for span in sorted(spans, key=lambda span: span.newer)]
-    return starts != sorted(starts)
 
 
 def _span(span: tuple[int, int]) -> str:
