@@ -9,8 +9,8 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.matching.arriving import Arrival
-from nearstream.streams.matching.looking_up import Neighbours, look_up, newcomer
+from nearstream.streams.matching.arriving import Arrival, Arriving
+from nearstream.streams.matching.looking_up import Neighbours, look_up_all, newcomer
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.matching.telling import Matched
 from nearstream.streams.relations.thresholds import Thresholds
@@ -19,6 +19,12 @@ from tests.support import made_up
 from tests.support.made_up import KEY, NEAR, NOON, OTHER, STANDARD, TEXT, words
 
 _THRESHOLDS = Thresholds()
+
+
+async def look_up(store: Store, asked: Arriving) -> Neighbours:
+    """Return the neighbours of one document."""
+    (near,) = await look_up_all(store, [asked])
+    return near
 
 
 def sign(name: str, text: list[str] | str, minute: float = 0, **fields: object) -> Signature:

@@ -12,12 +12,13 @@ from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching.checking import answer
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.streams.matching.labels import FamilyDetails
-from nearstream.streams.matching.looking_up import Found, find, look_up, newcomer
+from nearstream.streams.matching.looking_up import Found, find, newcomer
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import local_store
+from tests.support.matched import look_up
 
 KEY = HashKey.public()
 SCHEME = preset("fine", KEY)

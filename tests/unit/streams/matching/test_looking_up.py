@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from nearstream.streams.matching.looking_up import look_up, newcomer
+from nearstream.streams.matching.looking_up import newcomer
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Call, Shape, Store, Transport
 from tests.support.filing import Filing
 from tests.support.made_up import KEY, NOON, OTHER, STANDARD, TEXT, near, sign, words
+from tests.support.matched import look_up
 from tests.support.stores import parts_store, through
 
 

@@ -2,13 +2,14 @@
 
 from nearstream.schemas.documents.document import Document
 from nearstream.streams.matching.checking import answer, found_in_text
-from nearstream.streams.matching.looking_up import find, look_up, newcomer
+from nearstream.streams.matching.looking_up import find, newcomer
 from nearstream.workers.cli.check import NewParts, new_parts, part_lines
 from nearstream.workers.config.settings import load
 from nearstream.workers.operations.signatures import Signed
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.pipeline.in_process import embedded
 from tests.support.made_up import NOON, words
+from tests.support.matched import look_up
 
 DEPLOYMENT = Deployment.of(load({}))
 STORY, NEWS = words(1, 400), words(2, 60)

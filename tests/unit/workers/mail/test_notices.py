@@ -8,7 +8,7 @@ import pytest
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.notices import split_notices
-from nearstream.streams.matching.looking_up import find, look_up, newcomer
+from nearstream.streams.matching.looking_up import find, newcomer
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.relations.thresholds import Thresholds
 from nearstream.streams.signing.scheme import preset
@@ -16,6 +16,7 @@ from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.store import local_store
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.mail.message import read_message
+from tests.support.matched import look_up
 
 KEY = HashKey.from_secret(b"of this deployment")
 SCHEME = preset("mail", KEY)
