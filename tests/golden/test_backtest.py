@@ -18,8 +18,8 @@ text hash, first wait 7.23 h            46   71.0%              12.0   97.62%   
 text hash, first wait 10.1 h            37   69.0%              36.0   92.86%                0  31.5 KiB
 nearstream has 1.21 of the fetches at equal stale page hours of a text hash
 nearstream has 1.32 of the stale page hours at equal fetches of a text hash
-worst            url https://a.example/p/1, stale_hours 30.0, called_same 0, fetches 4
-no page          status 404 5, status 301 1
+    30.0 h stale, 0 called the same in 4 fetches  https://a.example/p/1
+no page 5 status 404, 1 status 301
 """
 REFUSED = """\
 refused LOG:1: Object missing required field `t`
@@ -56,13 +56,14 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def test_a_log_is_told_as_a_table_and_its_bad_lines_are_named(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
+def test_a_log_is_told_as_a_table_and_drawn_and_its_bad_lines_are_named(tmp_path: Path) -> None:
+    log, chart = tmp_path / "log.jsonl", tmp_path / "chart.svg"
     bad = [{"t": 80, "url": "https://a.example/"}, {"t": 1, "url": "https://a.example/p/7", "html": "late"}]
     lines = [{"url": "https://a.example/"}, *fetches(), *bad]
     log.write_text("\n".join(map(json.dumps, lines)) + '\n{"t": 80')
-    code, told, refused = run(str(log), "--quiet")
+    code, told, refused = run(str(log), "--quiet", "--svg", str(chart))
     assert (code, told, refused) == (65, TOLD, REFUSED.replace("LOG", str(log)))
+    assert "<title>nearstream: " in chart.read_text()
 
 
 def test_warc_files_and_lines_with_equal_pages_give_equal_figures(tmp_path: Path) -> None:
