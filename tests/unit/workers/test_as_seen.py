@@ -106,7 +106,7 @@ def test_a_mail_of_hidden_words_alone_is_read(processes: HtmlProcesses) -> None:
 
 def test_styles_of_a_page_with_scripts_may_change(processes: HtmlProcesses) -> None:
     html = f"<script>show()</script><p>{TEXT}</p><div style='opacity:0'>{JUNK}</div>"
-    assert PageReader(processes=processes).read(html).text == f"{TEXT} {JUNK}"
+    assert PageReader(processes=processes).read(html).text == f"{TEXT}\n{JUNK}"
 
 
 FOOTER = "You received this message because you are subscribed to the list of the harbour. " * 3
