@@ -16,12 +16,6 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses, PageText
 from nearstream.workers.crawl.html_text import HTML_MAX_CHARACTERS, _depth_at_most, for_parser, read_html, strip_tags
 
 
-@pytest.fixture(scope="module")
-def html() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as processes:
-        yield processes
-
-
 def newest_child() -> Path:
     """Return the folder in /proc of the process that was started last to read HTML."""
     tasks = Path("/proc/self/task").glob("*/children")
@@ -59,9 +53,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "<div>" * 2_990 + "deep", "deep"
 
 
-def test_html_becomes_what_a_reader_sees_of_it(html: HtmlProcesses) -> None:
+def test_html_becomes_what_a_reader_sees_of_it(processes: HtmlProcesses) -> None:
     for source, words in pages():
-        found, links = read_html(source, html)
+        found, links = read_html(source, processes)
         assert (found.split(), links is None) == (words.split(), False), source[:200]
 
 
@@ -166,11 +160,11 @@ def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch
         assert after == PageText("t", ("after",), shown=(("after", True),))
 
 
-def test_a_page_of_very_many_elements_is_read_in_the_time_that_each_takes(html: HtmlProcesses) -> None:
+def test_a_page_of_very_many_elements_is_read_in_the_time_that_each_takes(processes: HtmlProcesses) -> None:
     """To ask for one element after the other took 4 s for 800 of them, which newsletters have."""
     cell, count = "<div style='color:red'>seen<b style='display:none'>not <i hidden>nor this</i></b></div>", 12_800
-    assert html.text(f"<body>{cell * count}") == ("\n".join(["seen"] * count), ())
+    assert processes.text(f"<body>{cell * count}") == ("\n".join(["seen"] * count), ())
     links = "<a href='/x'>seen</a><img src='y.png'><script>1</script> "
-    page = html.page(f"<body><p>{'A word more. ' * 99}{links * count}", main_content=False, links=True)
+    page = processes.page(f"<body><p>{'A word more. ' * 99}{links * count}", main_content=False, links=True)
     assert page is not None
     assert "".join(page.parts).count("seen") == count

@@ -2,7 +2,7 @@
 
 import time
 from base64 import encodebytes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import inf
 
 import pytest
@@ -24,14 +24,8 @@ HTML = f"<p>{TEXT}</p>"
 PACKED = encodebytes(HTML.encode()).decode()
 
 
-@pytest.fixture(scope="module")
-def html() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as processes:
-        yield processes
-
-
-def read(header: str, content: str, html: HtmlProcesses) -> Body:
-    return read_body(f"From: a@x.example\nSubject: Hello\n{header}\n\n{content}\n".encode(), html)
+def read(header: str, content: str, processes: HtmlProcesses) -> Body:
+    return read_body(f"From: a@x.example\nSubject: Hello\n{header}\n\n{content}\n".encode(), processes)
 
 
 def parts(boundary: str, *inner: str, end: str = "--") -> str:
@@ -110,24 +104,24 @@ SOUND = {
 }
 
 
-def test_a_text_is_read_whatever_is_broken_and_the_document_says_so(html: HtmlProcesses) -> None:
+def test_a_text_is_read_whatever_is_broken_and_the_document_says_so(processes: HtmlProcesses) -> None:
     for messages, degraded in ((BROKEN, {"structure_repaired"}), (SOUND, set())):
         for name, (header, content) in messages.items():
             for end in ["\n", "\r\n", "\r"]:
-                found = read(header.replace("\n", end), content.replace("\n", end), html)
+                found = read(header.replace("\n", end), content.replace("\n", end), processes)
                 assert (name, found.text.split()) == (name, TEXT.split())
                 assert (name, found.degraded, found.unread) == (name, degraded, ())
 
 
-def test_of_alternatives_the_last_with_a_text_is_read(html: HtmlProcesses) -> None:
+def test_of_alternatives_the_last_with_a_text_is_read(processes: HtmlProcesses) -> None:
     for last, text in ((HTML, TEXT), ("<img src=x>", "plain")):
         content = parts("b", "\nplain", f"Content-Type: text/html\n\n{last}")
-        assert read("Content-Type: multipart/alternative; boundary=b", content, html).text == text
+        assert read("Content-Type: multipart/alternative; boundary=b", content, processes).text == text
 
 
-def mail(header: str, content: str, html: HtmlProcesses, subject: str = "Hello", number: int = 1) -> Mail:
+def mail(header: str, content: str, processes: HtmlProcesses, subject: str = "Hello", number: int = 1) -> Mail:
     raw = f"From: a@x.example\nMessage-ID: <{number}@x>\nSubject: {subject}\n{header}\n\n{content}\n"
-    return read_message(raw.encode(), RECEIVED, KEY, html)
+    return read_message(raw.encode(), RECEIVED, KEY, processes)
 
 
 WORDLESS = {
@@ -155,39 +149,39 @@ WORDLESS = {
 }
 
 
-def test_messages_without_words_are_copies_only_with_equal_contents(html: HtmlProcesses) -> None:
+def test_messages_without_words_are_copies_only_with_equal_contents(processes: HtmlProcesses) -> None:
     one, two = (encodebytes(byte * 200).decode() for byte in (b"\1", b"\2"))
     for header, content in WORDLESS.values():
-        first = mail(header, content.format(one), html)
+        first = mail(header, content.format(one), processes)
         assert first.degraded == ("content_unread",)
-        again = mail(header, content.format(one.replace("\n", "\r\n")), html, number=2)
+        again = mail(header, content.format(one.replace("\n", "\r\n")), processes, number=2)
         assert again.document.text == first.document.text
         for other in (
-            mail(header, content.format(two), html),
-            mail(header, content.format(one), html, "Other"),
-            mail("X: y", "", html),
+            mail(header, content.format(two), processes),
+            mail(header, content.format(one), processes, "Other"),
+            mail("X: y", "", processes),
         ):
             assert other.document.text != first.document.text
 
 
-def test_the_order_of_attachments_and_signatures_of_a_message_do_not_count(html: HtmlProcesses) -> None:
+def test_the_order_of_attachments_and_signatures_of_a_message_do_not_count(processes: HtmlProcesses) -> None:
     def message(*contents: str) -> str | None:
         inner = [f"Content-Type: image/png\n\n{content}" for content in contents]
         signature = f"Content-Type: application/pgp-signature\n\n{''.join(contents)}"
-        return mail("Content-Type: multipart/mixed; boundary=b", parts("b", *inner, signature), html).document.text
+        return mail("Content-Type: multipart/mixed; boundary=b", parts("b", *inner, signature), processes).document.text
 
     assert message("one", "two") == message("two", "one") != message("one")
     elsewhere = 'Content-Type: message/external-body; access-type=URL; URL="https://a.example"'
-    assert not mail(elsewhere, "X: y", html).document.text
+    assert not mail(elsewhere, "X: y", processes).document.text
     assert message(*map(str, range(100))) != message(*map(str, range(1, 101)))
 
 
-def test_attachments_are_told_apart_by_each_byte_and_read_in_time_or_not_at_all(html: HtmlProcesses) -> None:
+def test_attachments_are_told_apart_by_each_byte_and_read_in_time_or_not_at_all(processes: HtmlProcesses) -> None:
     def found(content: bytes, until: float = inf, text: str = TEXT) -> Mail:
         packed = encodebytes(content).decode()
         pdf = f"Content-Type: application/pdf\nContent-Transfer-Encoding: base64\n\n{packed}"
         raw = f"Subject: Hello\nContent-Type: multipart/mixed; boundary=b\n\n{parts('b', chr(10) + text, pdf)}".encode()
-        return read_message(raw, RECEIVED, KEY, html, until=until)
+        return read_message(raw, RECEIVED, KEY, processes, until=until)
 
     def label(mail: Mail) -> str | None:
         return mail.document.labels.get("attachments")
