@@ -81,10 +81,11 @@ async def expected(
 
 
 def _arrival(job: Embedded, record: ConsumerRecord) -> Arrival:
-    signed = job.sign(record)
-    if isinstance(signed, Removal):
-        return Arrival(signed.document_key, None, None, signed.removed_at_ms, signed.origin)
-    return Arrival(signed.document_key, signed)
+    read = job.read(record)
+    if isinstance(read, Removal):
+        return Arrival(read.document_key, None, None, read.removed_at_ms, read.origin)
+    signature = job.signer.sign(*read)
+    return Arrival(signature.document_key, signature)
 
 
 async def _match(job: Embedded, arrival: Arrival, outcome: Expected) -> set[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import ConsumerRecord, PageFacts, as_sent
-from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, encode_signature
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
@@ -87,11 +86,6 @@ class Embedded:
                 self.index.commit()
             for outcome, arrival in read:
                 yield outcome if arrival is None else self._told(outcome, next(matched))
-
-    def sign(self, record: ConsumerRecord) -> Signature | Removal:
-        """Sign the document of a record, or return its removal. It blocks while HTML becomes text."""
-        unsigned = self.read(record)
-        return unsigned if isinstance(unsigned, Removal) else self.signer.sign(*unsigned)
 
     def read(self, record: ConsumerRecord) -> Unsigned | Removal:
         """Return the document of a record with its text, or its removal. It blocks while HTML becomes text."""
