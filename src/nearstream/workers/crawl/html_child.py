@@ -95,7 +95,7 @@ _TARGET = re.compile(rf'<a href="((?!(?i:data|javascript):|[?#"])[^"?#]+)|{_IMAG
 _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
 _READINGS = ["rp", "rt"]  # which repeat the words below them
 _COMMENTS = ["#comments", "#disqus_thread"]
-_UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "video"]
+_UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "dialog:not([open])", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
 
 

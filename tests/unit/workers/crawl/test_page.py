@@ -136,12 +136,14 @@ def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> 
     assert pages.read(f"<p>The unloading of the ferry{root}").degraded == ()
 
 
-def test_comments_are_no_main_content_and_readings_no_text(pages: PageReader) -> None:
+def test_comments_are_no_main_content_and_what_is_not_shown_no_text(pages: PageReader) -> None:
     page = pages.read(f"<article>{ARTICLE}<section id=comments><p>{STORM}</p></section></article>")
     assert (STORM in page.text, bool(page.surroundings)) == (False, True)
     words = "<p>漢字の本</p>"
     ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
     assert pages.read(ruby) == pages.read(words)
+    dialog = f"<article>{ARTICLE}</article><dialog{{}}><p>{STORM}</p></dialog>"
+    assert [STORM in pages.read(dialog.format(shown)).text for shown in ("", " open")] == [False, True]
     footers = "<footer>Correction: it rose twice.</footer><footer><a href=/t>Tags</a></footer></article><footer>Imprint"
     text = pages.read(f"<article>{ARTICLE}{footers}").text
     assert [word in text for word in ("Correction", "Tags", "Imprint")] == [True, False, False]
