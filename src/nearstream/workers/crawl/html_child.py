@@ -182,7 +182,9 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     if is_short and sum(map(_count_words, parts)) < _MAIN_WORDS:
         all_parts = _parts(every, links=links)
         if _is_too_small(html, parts, all_parts, _parts(_LINKED.sub("", every), links=False)):
-            sign, parts, main = "s", all_parts, every
+            frames = found(tree.body, "iframe[srcdoc]") if tree.body else ()
+            framed = [part for frame in frames for part in _of_value(frame.getattr("srcdoc") or "")]
+            sign, parts, main = "s", all_parts and [*all_parts, *framed], every
     shown = list(_shown(every, {*(main if parts else every).split("\n")}))
     for element in found(tree.body, _WITH_VALUES) if tree.body else ():
         shown += [f"-{part}" for value in _values(element) for part in _of_value(value)]

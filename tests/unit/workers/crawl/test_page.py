@@ -122,6 +122,8 @@ def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) 
     assert (plain.text, plain.degraded) == (f"x\n{NEWS[0] * 2}", ())
     heading = pages.read(f"<body>{FRAME}<main><h1>{NEWS[0][:30]}</h1></main>")
     assert ("Topic 7" in heading.text, heading.degraded) == (True, SMALL)
+    framed = pages.read(f"<body>{FRAME}<main><iframe srcdoc='&lt;p&gt;{STORM}&lt;/p&gt;'></iframe></main>")
+    assert framed.text.endswith(f"\n{STORM}")
 
 
 def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> None:
