@@ -19,7 +19,8 @@ from nearstream.streams.estimates.frames import Part
 SHOWN_MAX = 30  # pages
 _PARTS_MAX = 256  # of each of them
 _PAGES_MIN = 3  # others that have shown a part of the frame
-_WALL_PAGES, _MOST = 3, 0.8  # with one content, which may be a wall, but for a few words
+_WALL_PAGES, _MOST = 3, 0.8  # with one content, which may be a wall
+_TITLE_WORDS = 20  # that may be a page's own beside a wall, which leaves no more than a title
 
 _HOURS, _DAYS = 48, 14
 _FRAME = np.dtype([("part", "<u4"), ("day", "<u4")])
@@ -118,10 +119,11 @@ def shown_parts(parts: Parts) -> bytes:
 
 
 def is_wall(host: HostState, own: Shown, main: Parts) -> bool:
-    """Return whether two other pages of a host, no variants, show most of a main content."""
+    """Return whether two other pages of a host, no variants, show a main content but for its title."""
     others = [each.parts for each in host.shown if each.is_proper and each.page != own.page]
     common = _within(others, [part.exact for part in main], _WALL_PAGES - 1)
-    return words(part for part in main if part.exact in common) > _MOST * words(main)
+    every, own_words = words(main), words(part for part in main if part.exact not in common)
+    return own_words <= _TITLE_WORDS and every - own_words > _MOST * every
 
 
 def with_noise(host: HostState, older: Parts, change: Change) -> HostState:

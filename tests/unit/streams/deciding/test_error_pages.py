@@ -127,3 +127,11 @@ async def test_a_wall_is_never_canonical() -> None:
 async def test_a_page_without_a_host_is_never_lost() -> None:
     found = await Pages().take(verdict("unique", name="report-7", url=None, lineage="report-7"))
     assert (found.because, found.canonical.id) == ("first", "report-7")
+
+
+async def test_pages_of_one_template_with_texts_of_their_own_are_no_wall() -> None:
+    pages = Pages()
+    template = [f"Paragraph {chr(97 + place)} of the terms of this harbour, on every page" * 2 for place in range(20)]
+    for place, name in enumerate(NAMES):
+        await pages.fetch(name, place / 60, f"{name} {'is about a berth of its own ' * 5}", *template, beside=("Menu",))
+    assert not any(pages.state(name).is_wall for name in NAMES)
