@@ -34,6 +34,8 @@ UNPROVED = [
     "mx.firm.example; dmarc=fail header.from=mail.bank.example; dkim=none; spf=pass smtp.mailfrom=mail.bank.example",
     "mx.firm.example; dmarc=pass header.from=other.example; dkim=pass header.d=ankbank.example",
     "mx.firm.example; dkim=pass header.d=example; dkim=pass header.d=shop.mail.bank.example; x-dkim=pass",
+    "mx.firm.example; dkim=pass header.d=evil.example header.i=@mail.bank.example",
+    "mx.firm.example; dkim=pass header.i=@mail.bank.example header.d=evil.example",
     # What a sender has chosen stays in its string or comment.
     r'mx.firm.example; spf=pass smtp.mailfrom="a\"; dmarc=pass header.from=mail.bank.example; \""@b.example',
     "mx.firm.example; dkim=fail (a; dmarc=pass header.from=mail.bank.example ; b)",
