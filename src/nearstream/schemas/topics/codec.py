@@ -184,7 +184,7 @@ def _decoded(decode: Callable[[bytes], _Message], value: bytes) -> _Message:
         return decode(value.removeprefix(_UTF8_BOM))
     except msgspec.ValidationError as error:
         raise InvalidMessageError(_reason(str(error)), _detail(error)) from None
-    # Invalid UTF-8 raises UnicodeDecodeError, deep nesting in an unknown field RecursionError.
+    # Invalid UTF-8 raises UnicodeDecodeError below msgspec 0.23, deep nesting in an unknown field RecursionError.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidMessageError(Reason.NOT_JSON, _detail(error)) from None
 
@@ -201,8 +201,8 @@ def _detail(error: Exception) -> str:
     A pattern is described in words, because msgspec quotes it as it is. A value of the payload, which msgspec quotes
     too, is left out.
     """
-    if isinstance(error, UnicodeDecodeError):
-        return "expected UTF-8"  # the text of the error quotes a byte of the payload
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith("Invalid UTF-8"):
+        return "expected UTF-8"  # the text of the error may quote a byte of the payload
     message, at, path = str(error).rpartition(" - at ")
     if " matching regex " in message:
         usual = "16 or 32 hex digits" if "[0-9a-f]" in message else "lower-case letters, digits, dashes"

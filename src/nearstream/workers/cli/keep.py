@@ -61,12 +61,14 @@ def wrong_use(options: argparse.Namespace) -> str:
     if rest and not options.keep:
         return f"expected --keep OUT with --{rest[0].replace('_', '-')}"
     others = [name for name in ("reference", "index", "all", "events", "json") if getattr(options, name)]
+    if options.keep and options.report and os.path.realpath(options.keep) == os.path.realpath(options.report):
+        return "expected --report with another file than --keep"
     return f"expected --keep without --{others[0]}" if options.keep and others else ""
 
 
 async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     """Write what is kept and the report, and print what was dropped."""
-    from nearstream.workers.files.source import bytes_of, read
+    from nearstream.workers.files.source import as_row, bytes_of, read
     from nearstream.workers.files.tables import Columns
     from nearstream.workers.operations.keeping.choosing import Limit, choose
     from nearstream.workers.operations.keeping.reporting import Data, Sums, page
@@ -81,7 +83,8 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     refused, incomplete, passed_over = 0, Counter[str](), Counter[str]()
     progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
     columns = Columns(options.text_column, options.id_column)
-    items = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
+    found = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
+    items = (as_row(item, columns) for item in found)
     with ExitStack() as files:
         out = files.enter_context(new_file(options.keep, replaces=options.overwrite))
         told = files.enter_context(new_file(options.report, replaces=options.overwrite)) if options.report else None
@@ -96,8 +99,9 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
             if not dropped and choice.item.stored:
                 kept.write(choice.item.source, choice.item.stored, _told(choice))
             progress.step()
-        kept.close()
         progress.end()
+        _require_read(refused, sums.characters)
+        kept.close()
         if data:
             data.end(sums)
         elif told:
@@ -113,6 +117,11 @@ def _require_outside(path: str, paths: Sequence[str]) -> None:
     for each in map(os.path.realpath, paths):
         if target == each or (os.path.isdir(each) and target.startswith(os.path.join(each, ""))):
             raise RefusalError(f"{path}: it is among what is read, write it elsewhere", Exit.USAGE)
+
+
+def _require_read(refused: int, characters: int) -> None:
+    if refused and not characters:
+        raise RefusalError("nothing was kept, because nothing could be read", Exit.UNREADABLE)
 
 
 def _say_refusal(choice: "Choice") -> bool:

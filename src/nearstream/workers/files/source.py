@@ -37,7 +37,7 @@ from nearstream.workers.files.mail import (
     split_mbox,
     whole_message,
 )
-from nearstream.workers.files.tables import Columns, Form, Row, Stored, csv_rows, parquet_rows
+from nearstream.workers.files.tables import Columns, Form, Row, Stored, csv_rows, json_document, parquet_rows
 from nearstream.workers.files.wacz import warc_files
 from nearstream.workers.mail.message import WHOLE_MAIL, MailRules
 
@@ -183,6 +183,14 @@ def _values(path: str, kind: Kind, content: Iterator[bytes]) -> Iterator[Item]:
         source = f"{name}:{line}" if is_whole else f"{name}:{line} (document {number})"
         item = _item(source, value, [], os.fsencode(path) if is_whole else None)
         yield item._replace(stored=Stored(_JSON, value.replace(b"\n", b" ")))
+
+
+def as_row(item: Item | Refused, columns: Columns) -> Item | Refused:
+    """Return an item, of which a JSON object with a text counts as a row of a dataset."""
+    if isinstance(item, Refused) or item.stored is None or item.stored.form != _JSON:
+        return item
+    document = json_document(item.stored.raw, columns)
+    return item if document is None else item._replace(record=item.record._replace(value=document))
 
 
 def _of_row(source: str, row: Row) -> Item | Refused:

@@ -141,7 +141,10 @@ def parquet_rows(stream: BufferedReader, columns: Columns) -> Iterator[Row]:
 
 def _places(names: Sequence[str], columns: Columns) -> dict[str, int]:
     """Return where a row has the fields of its document."""
-    called = {"text": columns.text, "id": columns.id, "url": "url"}
+    called = _called(columns)
+    twice = [name for name in called.values() if names.count(name) > 1]
+    if twice:
+        raise UnreadableFileError(f"expected one column {twice[0]!r}, not {names.count(twice[0])}")
     places = {field: names.index(called[field]) for field in _FIELDS if called[field] in names}
     missing = [field for field, usual in (("text", ""), ("id", "id")) if field not in places and called[field] != usual]
     if missing:
@@ -150,6 +153,23 @@ def _places(names: Sequence[str], columns: Columns) -> dict[str, int]:
             f"expected a column {called[missing[0]]!r}, name another one with --{missing[0]}-column (columns: {listed})"
         )
     return places
+
+
+def _called(columns: Columns) -> dict[str, str]:
+    return {"text": columns.text, "id": columns.id, "url": "url"}
+
+
+def json_document(raw: bytes, columns: Columns) -> bytes | None:
+    """Return the document of a JSON object of a dataset, whose other fields may mean anything.
+
+    None: it is no object, or has no text in that column.
+    """
+    try:
+        fields = msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    row = _row(0, Stored(Form("json")), {name: fields.get(column) for name, column in _called(columns).items()})
+    return row.document or None
 
 
 def _row(number: int, stored: Stored, values: Mapping[str, object], refusal: str = "") -> Row:

@@ -70,6 +70,8 @@ class IndexFile:
             self._next = int(self._fact("next") or 0)
         except BaseException as error:
             self.close()
+            if isinstance(error, sqlite3.OperationalError):
+                raise SettingsError(f"{self.path}: the file cannot be written, is the disk full? ({error})") from None
             if isinstance(error, sqlite3.Error):
                 raise SettingsError(f"{self.path}: expected an index, or a new file: {error}") from None
             raise

@@ -127,7 +127,7 @@ def test_files_of_one_document_are_listed(scan: Callable[..., str]) -> None:
         (["--keep", "in/out.jsonl"], 2, "it is among what is read"),
         (["--keep", "in/a.jsonl", "--overwrite"], 2, "it is among what is read"),
         (["--keep", "out.jsonl.gz"], 2, "name a file without .gz"),
-        (["--keep", "no/out.jsonl"], 65, "No such file or directory"),
+        (["--keep", "no/out.jsonl"], 74, "expected the name of a file, in a folder that is there"),
         (["--keep", "out.jsonl", "--columns", "of"], 2, "have a column 'of' already"),
         (["--keep", "out.jsonl", "--all"], 2, "expected --keep without --all"),
         (["--max-new", "5%"], 2, "expected --keep OUT with --max-new"),
@@ -171,3 +171,24 @@ def test_an_end_before_the_end_leaves_no_file(
 )
 def test_a_limit_counts_characters_and_their_share(limit: Limit, new: int, characters: int, drops: bool) -> None:
     assert limit.drops(new, characters) is drops
+
+
+def test_json_lines_of_a_dataset_may_have_any_fields(scan: Callable[..., str]) -> None:
+    rows = [{"n": n, "body": text, "source": "A wiki", "labels": 3, "lineage": n} for n, text in enumerate((A, B, A))]
+    Path("in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    said = scan("in.jsonl", "--keep", "out.jsonl", "--text-column", "body", "--id-column", "n")
+    assert said.startswith("kept 2 of 3 documents\n")
+    assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == rows[:2]
+
+
+def test_nothing_is_replaced_by_what_could_not_be_read(scan: Callable[..., str]) -> None:
+    Path("in.csv").write_text("no;body\n1;x\n")
+    Path("twice.csv").write_text("text;text\na;b\n")
+    Path("out").write_text("before")
+    assert "nothing could be read" in scan("in.csv", "--keep", "out", "--overwrite", code=65)
+    assert "expected one column 'text', not 2" in scan("twice.csv", "--keep", "out", "--overwrite", code=65)
+    assert Path("out").read_text() == "before"
+    Path("link").symlink_to("out")
+    for target in ("link", os.devnull, ".", "nowhere/out"):
+        assert "expected the name of a file" in scan("in.csv", "--keep", target, "--overwrite", code=74)
+    assert "another file than --keep" in scan("in.csv", "--keep", "new", "--report", "new", code=2)

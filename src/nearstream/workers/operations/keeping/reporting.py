@@ -49,7 +49,8 @@ class Sums:
     limit: Limit
     kept: int = 0
     dropped: int = 0
-    undecided: int = 0  # what could not be read, or has no words
+    undecided: int = 0  # what was kept because it could not be read, or has no words
+    refused: int = 0  # files and lines that were neither kept nor dropped, because they could not be held
     characters: int = 0
     lost: int = 0  # characters of what was dropped that are in no kept document
     # What other limits would drop: documents of which at most that much is new, and their new characters.
@@ -64,6 +65,9 @@ class Sums:
 
     def take(self, choice: Choice) -> Dropped | None:
         """Count a document, and return what is said about one that was dropped."""
+        if not choice.item.stored:
+            self.refused += 1
+            return None
         self.kept += not choice.is_dropped
         self.undecided += not choice.characters
         self.characters += choice.characters
@@ -91,7 +95,8 @@ class Sums:
     def headline(self) -> str:
         """What was done, as a sentence."""
         left = f", of which {self.undecided} could not be read or have no words" if self.undecided else ""
-        return f"kept {self.kept} of {self.kept + self.dropped} documents{left}"
+        refused = f", and could not read {self.refused} more" if self.refused else ""
+        return f"kept {self.kept} of {self.kept + self.dropped} documents{left}{refused}"
 
     @property
     def loss(self) -> str:
@@ -99,8 +104,8 @@ class Sums:
         share = self.lost / self.characters if self.characters else 0.0
         limit = f"{self.limit}" if self.limit.is_percent else f"{self.limit} characters"
         return (
-            f"dropped {self.dropped}, of each at most {limit} are in no kept document, together some {self.lost}"
-            f" ({100 * share:.2f} % of all)"
+            f"dropped {self.dropped}, of each at most {limit} (estimated) are in no kept document, together some"
+            f" {self.lost} ({100 * share:.2f} % of all)"
         )
 
 
@@ -141,7 +146,9 @@ class Data:
 
     def end(self, sums: Sums) -> None:
         """Write the sums."""
-        told: dict[str, object] = {name: getattr(sums, name) for name in ("kept", "undecided", "characters", "lost")}
+        told: dict[str, object] = {
+            name: getattr(sums, name) for name in ("kept", "undecided", "refused", "characters", "lost")
+        }
         steps = [{"max_new": str(each), "dropped": n, "new": new} for each, (n, new) in sums.steps.items()]
         told |= {"max_new": str(sums.limit), "limits": steps}
         start = self._before if not sums.dropped else b""

@@ -24,9 +24,11 @@ def new_file(path: str, *, replaces: bool) -> Iterator[IO[bytes]]:
     """Open a new file, which appears under its name when it is complete.
 
     Raises:
-        RefusalError: There is such a file already, and it may not be replaced, or the name is that of a packed file.
+        RefusalError: There is such a file already, and it may not be replaced, or no file can have this name.
     """
     target = Path(path)
+    if target.is_symlink() or (target.exists() and not target.is_file()) or not target.parent.is_dir():
+        raise RefusalError(f"{path}: expected the name of a file, in a folder that is there", Exit.UNWRITABLE)
     if path.endswith(PACKED_SUFFIXES):
         raise RefusalError(
             f"{path}: what is written is not compressed, name a file without {target.suffix}", Exit.USAGE
