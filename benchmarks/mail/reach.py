@@ -19,6 +19,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import aiohttp
@@ -32,7 +34,6 @@ from tests.devstack.server import free_ports, running
 from tests.support.deployment import LocalDeployment, deployed, until
 
 _FIRST = 5  # mails of a wave that come before its label
-_MAIL = {"Content-Type": "message/rfc822"}
 
 
 @asynccontextmanager
@@ -58,7 +59,9 @@ async def _mail_server(
 
 
 async def _ask(client: aiohttp.ClientSession, mail: Mail, query: str = "") -> dict[str, object]:
-    async with client.post(f"/v1/check{query}", data=mail.raw, headers=_MAIL) as answer:
+    sent_at = parsedate_to_datetime(message_from_bytes(mail.raw)["Date"])
+    headers = {"Content-Type": "message/rfc822", "nearstream-observed-at": sent_at.isoformat()}
+    async with client.post(f"/v1/check{query}", data=mail.raw, headers=headers) as answer:
         return dict(await answer.json())
 
 

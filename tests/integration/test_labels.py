@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
+from email.utils import format_datetime
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
@@ -263,6 +264,26 @@ async def test_labels_of_a_reference_are_named_and_a_document_shows_by_what_one_
     shown = local.run("show", "<2@a.example>", "--collection", "campaigns")
     said = rb"\nreached\n  known +known_bad\n  witness +equal\n  labels +spam 4, ham 0\n"
     assert re.search(said, shown.stdout), shown.stdout
+
+
+async def test_old_dates_in_the_mails_of_one_burst_establish_nobody(labelling: tuple[LocalDeployment, Api]) -> None:
+    local, api = labelling
+    dates = [datetime.now(UTC) - timedelta(hours=hours) for hours in (20, 19, 18, 17, 16, 0)]
+    mail = "From: a@{}.example\nSubject: a\nMessage-ID: <{}@a.example>\nDate: {}\n\n{} {}".format
+    for collection, is_said, witness in (("inbox", False, "near"), ("outbox", True, "established")):
+        given = {"Content-Type": "message/rfc822", "nearstream-collection": collection}
+        for number, date in enumerate(dates):
+            said = {"nearstream-observed-at": date.isoformat()} if is_said else {}
+            await _learn(api, mail("shop", number, format_datetime(date), prose(19), f"own{number}"), **given, **said)
+        await _learn(api, mail("evil", "bad", "", prose(19), "bad"), **given)
+        await local.drained()
+        assert await _label(api, id="<bad@a.example>", label="spam", collection=collection) == ACCEPTED
+        await local.drained()
+        _, answer = await api.ask(mail("shop", "asked", "", prose(19), "asked"), **given)
+        assert (answer["witness"], answer["verdict"] == "near_bad") == (witness, not is_said)
+    for wrong in ("yesterday", "1969-12-31T00:00:00Z", "9998-01-01T00:00:00Z"):
+        status, answer = await api.ask(mail("shop", "asked", "", "", "a"), **given, **{"nearstream-observed-at": wrong})
+        assert (status, answer["error"]) == (400, "invalid_time")
 
 
 async def test_a_label_that_many_match_is_suspended_until_somebody_decides(

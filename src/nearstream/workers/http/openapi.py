@@ -117,7 +117,7 @@ ROUTES = {
             _header("nearstream-collection", "The tenant. Documents of two collections are never compared."),
             _header("nearstream-recipient", "The address that gets a mail, for the collection of its domain."),
             _header("nearstream-id", "The id of a text or page."),
-            _header("nearstream-observed-at", "When a text or page was observed, with time zone."),
+            _header("nearstream-observed-at", "When a text, page or mail was observed, with time zone."),
         ),
         _json(Document)
         | {

@@ -17,7 +17,7 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, decode_signature_line
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.ingest.defaults import DocumentLimits
+from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults
 from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
@@ -110,7 +110,8 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: 
     """Return the document of a question that is a whole mail.
 
     It blocks while the HTML of the mail becomes text. Attachments of a mail with words are read for half of the
-    seconds that an answer may take.
+    seconds that an answer may take. The time of the document is that of the request, or what the client says, because
+    a sender chooses the Date.
     """
     if (header(record.headers, "content-encoding") or b"identity").strip().lower() != b"identity":
         raise InvalidMessageError(Reason.UNSUPPORTED_CONTENT_TYPE, "expected a message without content-encoding")
@@ -119,8 +120,8 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: 
     recipient = (header(record.headers, "nearstream-recipient") or b"").decode("utf-8", "replace")
     collection = collection_of(recipient, rules.domains) or _collection(record)
     mail = read_message(record.value or b"", received_at, key, html, collection, rules, until)
-    document = msgspec.structs.replace(mail.document, against=_against(record))
-    return Unsigned(document, None, mail.degraded)
+    document = msgspec.structs.replace(mail.document, against=_against(record), observed_at=_observed_at(record))
+    return Unsigned(fill_defaults(document, DocumentLimits(), record.timestamp_ms), None, mail.degraded)
 
 
 def _collection(record: ConsumerRecord) -> str:
@@ -128,6 +129,13 @@ def _collection(record: ConsumerRecord) -> str:
     if named is None:
         return DEFAULT_COLLECTION
     return decode_document(msgspec.json.encode({"collection": named.decode("utf-8", "replace")})).collection
+
+
+def _observed_at(record: ConsumerRecord) -> datetime | None:
+    named = header(record.headers, "nearstream-observed-at")
+    if named is None:
+        return None
+    return decode_document(msgspec.json.encode({"observed_at": named.decode("utf-8", "replace")})).observed_at
 
 
 def _against(record: ConsumerRecord) -> tuple[str, ...]:
