@@ -41,6 +41,7 @@ KNOWN = {
     "until nearstream show '<12@a.example>' && nearstream show https://a.example/flood; do sleep 0.5; done\n",
     "double-blind": "nearstream produce manuscripts/0.txt\n"
     "until nearstream check manuscripts/0.txt; do sleep 0.2; done\n",
+    "mail": "nearstream produce mail.eml\nuntil nearstream show '<12@a.example>'; do sleep 0.5; done\n",
 }
 
 
