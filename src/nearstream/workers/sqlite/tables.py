@@ -95,7 +95,7 @@ class _Cached(Generic[Key, Value]):
 
 
 class _Buckets:
-    """What buckets hold. The name of a bucket is its kind and 47 bits of its key."""
+    """The numbers in buckets, each of which is named by its kind and 47 bits of its key."""
 
     def __init__(self, table: _Cached[int, bytes]) -> None:
         self._table = table
