@@ -9,9 +9,9 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
 COPY . .
-# What the lock names is fetched by its hash: `html`, `crawl`, `otel` and `msk` are in the lock. Only what the chosen
+# What the lock names is fetched by its hash: `html`, `crawl` and `msk` are in the lock. Only what the chosen
 # extras need is installed of it. Our own wheel is built with the newest setuptools.
-ARG EXTRAS=html,crawl,otel
+ARG EXTRAS=html,crawl
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && pip wheel --no-cache-dir --no-deps --require-hashes --wheel-dir /wheels -r deploy/requirements.lock \
  && python -m venv --without-pip /opt/nearstream \

@@ -11,12 +11,14 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from benchmarks.stream import by_hand, carrying
 from benchmarks.stream.reporting import Reporter
 from benchmarks.stream.stages import StageClock
-from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES
 from nearstream.streams.matching import telling
 from nearstream.streams.matching.judge import Documents, MatchCounts
@@ -28,10 +30,11 @@ from nearstream.workers.cli.main import main
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.pipeline import match, sign
+from nearstream.workers.pipeline.dead_letters import DeadLetterWindow
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
+from nearstream.workers.pipeline.step import Step
 from nearstream.workers.redis.store.transport import RedisTransport
-from nearstream.workers.worker import topology
 
 STAGES: tuple[tuple[object, str, str], ...] = (
     (BatchConsumer, "_take", "take batches"),
@@ -105,7 +108,7 @@ LOOPS: dict[str, Callable[[Settings], int]] = {
 
 def _worker(settings: Settings, clock: StageClock) -> int:
     reporter = Reporter(clock, settings.topic_prefix + SIGNATURES.name, _count_comparisons())
-    setattr(topology, "tracing", lambda _endpoint, _version: reporter.traced)  # noqa: B010 - mypy knows one function
+    _report_hops(reporter)
     _report_acknowledged(reporter)
     return main(["worker", "all"])
 
@@ -120,6 +123,28 @@ def _report_acknowledged(reporter: Reporter) -> None:
 
     BatchConsumer.acknowledge = reported  # type: ignore[method-assign] # the product has no hook for this
     reporter.start()
+
+
+def _report_hops(reporter: Reporter) -> None:
+    """Report when each batch is taken, decided and delivered."""
+    deliver = Delivery._deliver
+
+    async def reported(
+        self: Delivery, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]
+    ) -> Sequence[ProducerRecord]:
+        taken = decided = time.time_ns()
+
+        async def decide(batch: Sequence[ConsumerRecord]) -> Sequence[ProducerRecord]:
+            nonlocal decided
+            outgoing = await step.decide(batch)
+            decided = time.time_ns()
+            return outgoing
+
+        outgoing = await deliver(self, replace(step, decide=decide), window, records)
+        reporter.traced(step.name, records, (taken, decided, time.time_ns()))
+        return outgoing
+
+    Delivery._deliver = reported  # type: ignore[method-assign] # the product has no hook for this
 
 
 def _count_comparisons() -> Callable[[], float]:

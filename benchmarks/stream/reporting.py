@@ -13,7 +13,6 @@ import msgspec
 from benchmarks.stream.latency import number_of
 from benchmarks.stream.stages import StageClock, main_thread_seconds, whole
 from nearstream.schemas.documents.record import ConsumerRecord, traceparent
-from nearstream.workers.monitoring.traces import Times
 
 
 class Hop(NamedTuple):
@@ -50,8 +49,8 @@ class Reporter:
     _acknowledged_at: float = 0.0
     _hops: list[Hop] = field(default_factory=list)
 
-    def traced(self, step: str, records: Sequence[ConsumerRecord], times: Times) -> None:
-        """Note what became of a batch, as the trace of a worker does."""
+    def traced(self, step: str, records: Sequence[ConsumerRecord], times: tuple[int, int, int]) -> None:
+        """Note when a batch was taken, decided and delivered."""
         traces = [trace for record in records if (trace := traceparent(record.headers)) is not None]
         self._hops += [Hop(step, number_of(trace), *times) for trace in traces]
 

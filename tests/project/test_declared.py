@@ -48,7 +48,7 @@ def test_s22_the_lock_of_the_image_has_what_the_project_needs_by_hash() -> None:
         (version,) = one.specifier
         assert version.operator == "==", line
         pinned.setdefault(canonicalize_name(one.name), []).append((one.marker, version.version))
-    extras = [each for name in ("html", "crawl", "otel", "msk") for each in PROJECT["optional-dependencies"][name]]
+    extras = [each for name in ("html", "crawl", "msk") for each in PROJECT["optional-dependencies"][name]]
     for text in [*PROJECT["dependencies"], *(each for each in extras if not each.startswith("nearstream"))]:
         needed = Requirement(text)
         found = pinned[canonicalize_name(needed.name)]

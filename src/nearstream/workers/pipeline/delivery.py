@@ -9,7 +9,6 @@ have batches of different partitions in work, so that one batch is compared whil
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,6 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.errors import first_failure
 from nearstream.workers.kafka.records import hand_over
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.traces import Trace, no_trace
 from nearstream.workers.pipeline.dead_letters import DeadLetterLimit, DeadLetterWindow
 from nearstream.workers.pipeline.faust_consumer import BatchConsumer
 from nearstream.workers.pipeline.retry import OutageTooLongError, RetryPolicy
@@ -46,7 +44,6 @@ class Delivery:
     health: Health  # where outages and a halt are recorded
     limit: DeadLetterLimit  # the dead-letter limit beyond which the worker halts
     retry_policy: RetryPolicy  # how long an outage is waited out
-    trace: Trace = no_trace  # notes when a batch was decided and delivered
 
     @property
     def _consumer(self) -> BatchConsumer:
@@ -102,17 +99,14 @@ class Delivery:
     async def _deliver(
         self, step: Step, window: DeadLetterWindow, records: Sequence[ConsumerRecord]
     ) -> Sequence[ProducerRecord]:
-        taken = time.time_ns()
         while True:
             try:
                 async with step.lanes.one():
                     outgoing = await self.retry_policy.call(step.name, partial(step.decide, records))
-                    decided = time.time_ns()
                     # The lane that halts keeps this lock, so nothing that is decided later is sent.
                     async with window.judging:
                         await self._halt_if(window.exceeded_limit(records, outgoing))
                     await self.retry_policy.call("deliver", partial(self._send_all, outgoing))
-                    self.trace(step.name, records, (taken, decided, time.time_ns()))
                     return outgoing
             except IndexBehindError as error:
                 if step.recovery is None:

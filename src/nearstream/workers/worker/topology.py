@@ -8,9 +8,7 @@ verdicts ──▶ decide ──▶ decisions                    decide ◀─�
 verdicts, dead-letters ──▶ alert ──▶ alerts          alert ◀──▶ counts (Redis)
 """
 
-import os
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import faust
@@ -20,7 +18,6 @@ from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES,
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.traces import tracing
 from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import dead_letter_limit
 from nearstream.workers.pipeline.decide import Deciding
@@ -106,8 +103,7 @@ def create_app(
     app._create_directories = _create_nothing  # type: ignore[method-assign] # they are for tables, and we have none
     app.transport = Transport(app.conf.broker_consumer, app)
     limits = dead_letter_limit(settings.dead_letter_max_ratio, health.drained_ms)
-    trace = tracing(os.environ, version("nearstream"))
-    delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds), trace)
+    delivery = Delivery(app, health, limits, RetryPolicy(health, settings.outage_seconds))
     documents, signatures, verdicts, dead_letters = (
         settings.topic_prefix + topic.name for topic in (DOCUMENTS, SIGNATURES, VERDICTS, DEAD_LETTERS)
     )
