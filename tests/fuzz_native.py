@@ -164,7 +164,6 @@ def abuse(random: Random) -> None:
         ):
             with suppress(ValueError):
                 native.sign(prepared, unicode_tables(), piece, 1 << 24)
-                native.shingles(prepared, unicode_tables(), piece, 1 << 24)
                 native.normal_form(unicode_tables(), piece, 30, 5)
 
 

@@ -25,7 +25,6 @@ from nearstream.schemas.documents.document import to_milliseconds
 from nearstream.streams.deciding.decider import Decider
 from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.ingest.sites import site_of
-from nearstream.workers.cli.arguments import share
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.operations.backtest.grading import HOUR_MS, Fetch, Tally
 from nearstream.workers.operations.backtest.playing import Player, named, page_record, ratios
@@ -141,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--starts", type=positive, default=1, metavar="N")
     parser.add_argument("--every", type=float, metavar="H")
-    parser.add_argument("--freshness", type=share, default=Settings.crawl_freshness, metavar="F")
+    parser.add_argument("--freshness", type=float, default=Settings.crawl_freshness, metavar="F")
     parser.add_argument("--batch", action="store_true", help="ask for all pages of a round at once")
     parser.add_argument("--pages", type=positive, default=1_000, metavar="N", help="take only this many, by chance")
     parser.add_argument("--seed", type=int, default=7, metavar="N")

@@ -80,7 +80,6 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         ["show", f"id:{ID}", f"id:{ID}2"],
         ["check", path],
         ["check", path, "--novel"],
-        ["audit", "recall"],
         ["remove", f"{ID}4"],
         ["stats"],
         ["index", "list"],

@@ -12,7 +12,7 @@ from nearstream.streams.matching.judge import MatchCounts
 from nearstream.workers.config import alert_rules
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, recall_metrics
+from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics
 from tests.devstack.prometheus import DEPLOY, amtool, promtool
 from tests.support.dashboards import RULES, expressions
 
@@ -61,12 +61,7 @@ def test_dashboards_use_declared_metrics_only() -> None:
     health = Health(assigned=frozenset({("t", 0)}), lags=(PartitionLag("t", 0, 0, 0, 1, 1.0),))
     of_worker = WorkerMetrics(health, MatchCounts(), {"role": "all"})
     of_group = GroupMetrics(list, list)
-    families = [
-        *REGISTRY.collect(),
-        *of_worker.collect(),
-        *of_group.collect(),
-        *recall_metrics(1.0, (0.5, 1.0), 1, 2).collect(),
-    ]
+    families = [*REGISTRY.collect(), *of_worker.collect(), *of_group.collect()]
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
     declared = {family.name + suffix for family in families for suffix in suffixes.get(family.type, ())}
     recorded = {rule["record"] for rule in RULES if "record" in rule}

@@ -16,7 +16,7 @@ from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import SettingsError, load, table
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, recall_metrics
+from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
@@ -62,12 +62,7 @@ def test_every_exit_code_and_reason_is_documented() -> None:
 def test_every_metric_is_documented_and_no_other() -> None:
     worker = WorkerMetrics(Health(), MatchCounts(), {})
     group = GroupMetrics(list, list)
-    families = [
-        *REGISTRY.collect(),
-        *worker.collect(),
-        *group.collect(),
-        *recall_metrics(1.0, (0.5, 1.0), 1, 2).collect(),
-    ]
+    families = [*REGISTRY.collect(), *worker.collect(), *group.collect()]
     declared = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families

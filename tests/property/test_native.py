@@ -20,15 +20,13 @@ from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.unicode_tables import packed_tables, unicode_tables
 from nearstream.streams.native import native
-from nearstream.streams.signing.exact import shingle_set
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import packed_context
 from tests.fuzz_native import CHECKS
 from tests.reference.normal_form import is_spaceless, normalized
-from tests.reference.signing import PUBLIC, Features, signers
+from tests.reference.signing import PUBLIC, signers
 from tests.support.texts import any_text, signed_text
 
 LABELS = ("fine", "mail", "compact", "noise")
@@ -219,16 +217,6 @@ def test_bytes_that_are_no_utf_8_are_refused(data: bytes) -> None:
     for before in (b"ok ", "e\u0301".encode()):
         with pytest.raises(ValueError, match="UTF-8"):
             native.sign(context, unicode_tables(), before + data, 1 << 20)
-
-
-@settings(max_examples=200)
-@given(signed_text, st.sampled_from(LABELS))
-def test_c_hashes_the_shingles_of_the_reference(text: str, label: str) -> None:
-    scheme = preset(label, PUBLIC)
-    read = rewritten(text, scheme.text)
-    form = normalized(read, scheme.text)
-    expected = Features(form.encode(), is_spaceless(form, scheme.text), scheme, PUBLIC).shingles()
-    assert list(shingle_set(text, scheme, PUBLIC)) == list(expected)
 
 
 @settings(max_examples=200)

@@ -40,9 +40,6 @@ class Native(Protocol):
         Returns None if the normal form has more than `max_bytes` bytes. Without tables the text must be ASCII.
         """
 
-    def shingles(self, context: Context, unicode: UnicodeTables | None, text: bytes, max_bytes: int, /) -> bytes | None:
-        """Return the hashes of the distinct shingles of a text in any order, or None if it is too long to sign."""
-
     def normal_form(
         self, unicode: UnicodeTables | None, text: bytes, mark_run: int, spaceless_share: int, /
     ) -> tuple[bytes, int, bool]:

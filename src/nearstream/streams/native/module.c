@@ -32,7 +32,6 @@ typedef struct {
     Result result;
     Buffer scratch;
     size_t max_bytes; /* of the normal form */
-    int only_shingles;
     enum Outcome outcome;
 } Call;
 
@@ -50,7 +49,7 @@ static enum Outcome fold_text(Folding *f, u64 spaceless_share, Job *job)
     return FOLDED;
 }
 
-/* Signs the text, or only hashes its shingles, without touching any Python object. */
+/* Signs the text without touching any Python object. */
 static enum Outcome run(Call *call)
 {
     Folding *f = &call->folding;
@@ -65,10 +64,6 @@ static enum Outcome run(Call *call)
     if (!grow(&call->scratch, room + raw_size))
         return NO_MEMORY;
     lay_out(job, &call->result, (u64 *)call->scratch.start);
-    if (call->only_shingles) {
-        call->result.shingles = shingles(job);
-        return FOLDED;
-    }
     sign_form(job, &call->result);
     u8 *raw = call->scratch.start + room;
     write_digests(job, raw, without_layout(f->data, raw_size, raw), &call->result);
@@ -111,13 +106,12 @@ static PyObject *result_of(const Call *call)
         return Py_NewRef(Py_None);
     if (call->outcome != FOLDED)
         return refuse(call->outcome);
-    if (call->only_shingles)
-        return bytes_of(call->job.shingles, call->result.shingles * sizeof(u64));
     return signed_tuple(&call->job, &call->result);
 }
 
-static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int only_shingles)
+static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
+    (void)module;
     char *text;
     Py_ssize_t size;
     if (count != 4)
@@ -133,7 +127,7 @@ static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int o
     const Unicode *tables = NULL;
     if (arguments[1] != Py_None && !(tables = PyCapsule_GetPointer(arguments[1], UNICODE)))
         return NULL;
-    Call call = {.max_bytes = max_bytes, .only_shingles = only_shingles, .scratch = take_idle(&known->scratch), .job.context = known};
+    Call call = {.max_bytes = max_bytes, .scratch = take_idle(&known->scratch), .job.context = known};
     call.folding = (Folding){.unicode = tables, .mark_run = known->n.mark_run, .form = take_idle(&known->form)};
     call.folding.data = call.folding.at = (const u8 *)text;
     call.folding.end = call.folding.data + size;
@@ -145,18 +139,6 @@ static PyObject *signed_text(PyObject *const *arguments, Py_ssize_t count, int o
     leave_idle(&known->form, call.folding.form);
     leave_idle(&known->scratch, call.scratch);
     return signature;
-}
-
-static PyObject *sign(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    (void)module;
-    return signed_text(arguments, count, 0);
-}
-
-static PyObject *shingles_of(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    (void)module;
-    return signed_text(arguments, count, 1);
 }
 
 /* Returns the normal form of a text, its code points, and whether it is spaceless. */
@@ -273,8 +255,6 @@ static PyMethodDef functions[] = {
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},
-    {"shingles", (PyCFunction)(void (*)(void))shingles_of, METH_FASTCALL,
-     "Return the hashes of the distinct shingles of a text, in any order."},
     {"normal_form", normal_form, METH_VARARGS,
      "Return the normal form of a text, its code points, and whether it is spaceless."},
     {"share_only_an_end", share_only_an_end, METH_VARARGS,

@@ -1,23 +1,13 @@
-"""Measure two texts exactly, where both are at hand: their edit distance and their sets of shingles."""
+"""Measure the edit distance of two texts exactly, where both are at hand."""
 
-from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
-from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.rewriting import rewritten
-from nearstream.streams.fingerprints.unicode_tables import unicode_tables
-from nearstream.streams.native import Context, native
 from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.signing.signer import packed_context
 
-Hashes = NDArray[np.uint64]
 # Cells of the table of Levenshtein's algorithm, 64 of which rapidfuzz computes at a time: 50 ms.
 CELLS_MAX = 10**9
-_MAX_BYTES = 1 << 30
 
 
 def normal_text(text: str, scheme: Scheme) -> str:
@@ -32,15 +22,3 @@ def exact_distance(one: str, other: str, cells: int = CELLS_MAX, *, expected: in
     no shorter way reaches are then not computed.
     """
     return Levenshtein.distance(one, other, score_hint=expected) if len(one) * len(other) <= cells else None
-
-
-def shingle_set(text: str, scheme: Scheme, key: HashKey) -> Hashes:
-    """Return the distinct shingles of a text in ascending order, as the signer hashes them."""
-    raw = rewritten(text, scheme.text).encode("utf-8", "surrogatepass")
-    packed = native.shingles(_context(scheme, key), unicode_tables(), raw, _MAX_BYTES)
-    return np.sort(np.frombuffer(packed or b"", dtype=np.uint64))
-
-
-@lru_cache(maxsize=4)
-def _context(scheme: Scheme, key: HashKey) -> Context:
-    return native.context(packed_context(scheme, key))

@@ -149,21 +149,12 @@ def loopback(text: str) -> str:
 
 def positive_seconds(text: str) -> float:
     """Return a number of seconds above 0, at most a day."""
-    return _positive(text, "a number of seconds above 0, at most", _DAY_SECONDS)
-
-
-def share(text: str) -> float:
-    """Return a share above 0, at most 1."""
-    return _positive(text, "a number above 0 and at most", 1)
-
-
-def _positive(text: str, expected: str, high: int) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value <= high:
-        raise argparse.ArgumentTypeError(f"{expected} {high} expected: {text}")
+    if not 0 < value <= _DAY_SECONDS:
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, at most {_DAY_SECONDS} expected: {text}")
     return value
 
 

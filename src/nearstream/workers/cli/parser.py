@@ -35,7 +35,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "operators, to watch": {
         "lag": ("topics:add_lag", "show the consumer lag in records and seconds"),
         "stats": ("stats:add_stats", "show how large the index is, and which families are large or grow"),
-        "audit": ("audit:add_audit", "measure which share of the similar pairs of a window was found: recall"),
     },
     "operators, to repair": {
         "dlq": ("dead_letters:add_dlq", "manage dead letters: list, show, replay, skip"),

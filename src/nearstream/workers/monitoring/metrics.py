@@ -11,13 +11,11 @@ from typing import get_args
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     REGISTRY,
-    CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
     disable_created_metrics,
     generate_latest,
-    write_to_textfile,
 )
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -95,25 +93,6 @@ _ALERT, _RETRACTION = b"nearstream.alert.v1", b"nearstream.retraction.v1"
 def exposition() -> bytes:
     """Return all metrics in the text format of Prometheus."""
     return generate_latest()
-
-
-def recall_metrics(ratio: float | None, interval: tuple[float, float], pairs: int, documents: int) -> CollectorRegistry:
-    """Return the metrics of an audit, which no worker exports. Without pairs there is no ratio."""
-    registry = CollectorRegistry()
-    if ratio is not None:
-        text = "Share of the similar pairs of the window that were found"
-        Gauge("nearstream_audit_recall_ratio", text, registry=registry).set(ratio)
-        for end, value in zip(("low", "high"), interval, strict=True):
-            text = f"The {end} end of the 95 % interval of this share"
-            Gauge(f"nearstream_audit_recall_{end}_ratio", text, registry=registry).set(value)
-    Gauge("nearstream_audit_pairs", "Similar pairs of the window, by an exact join", registry=registry).set(pairs)
-    Gauge("nearstream_audit_documents", "Documents of the window", registry=registry).set(documents)
-    return registry
-
-
-def write_metrics(path: str, registry: CollectorRegistry) -> None:
-    """Write the metrics of an audit to a file for the textfile collector of the node exporter."""
-    write_to_textfile(path, registry)
 
 
 def count_signed(records: Sequence[ConsumerRecord], outgoing: Sequence[ProducerRecord]) -> None:

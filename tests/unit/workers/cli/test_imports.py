@@ -35,7 +35,6 @@ USED: dict[str, set[str]] = {
     "operations.inspection": REDIS | KAFKA,
     "operations.explaining": ARRAYS,
     "operations.signatures": ARRAYS,
-    "operations.audit": ARRAYS | KAFKA,
     "operations.doctor": ARRAYS | REDIS | KAFKA,
     "operations.rebuild": ARRAYS | REDIS | KAFKA,
 }
