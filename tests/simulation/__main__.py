@@ -22,10 +22,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tails", type=int, default=0)
-    parser.add_argument("--flushes", type=int, default=0)
-    parser.add_argument("--slots", type=int, default=0)
-    parser.add_argument("--documents", type=int, default=0)
+    for number in ("tails", "flushes", "kills", "slots", "documents"):
+        parser.add_argument(f"--{number}", type=int, default=0)
     for flag in ("confirms", "wipes", "chain", "storm", "impatient", "resigns"):
         parser.add_argument(f"--{flag}", action="store_true")
     options = vars(parser.parse_args())

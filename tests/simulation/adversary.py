@@ -34,6 +34,8 @@ class Plan:
     tails: int = 0  # how many times a slot loses its newest writes
     wipes: bool = False  # what a slot loses is all that it holds
     flushes: int = 0  # how many times all slots lose everything, and the index is rebuilt
+    # How many times all lanes end and all slots lose what was done since the last verdicts, as a store in a file does.
+    kills: int = 0
     confirms: bool = False  # what is decided waits for a replica
     chain: bool = False  # copies are not transitive
     storm: bool = False  # all documents are copies of one text
@@ -128,7 +130,7 @@ class Schedule:
         self.verdicts: dict[int, list[object]] = defaultdict(list)
         self.saw: dict[int, set[int]] = defaultdict(set)
         self.expired: set[int] = set()
-        self.tails_left, self.flushes_left = plan.tails, plan.flushes
+        self.tails_left, self.flushes_left, self.kills_left = plan.tails, plan.flushes, plan.kills
         self.log: list[str] = []
         docs = {number: record.doc for number, record in self.records.items()}
         orders = {number: record.order for number, record in self.records.items()}
@@ -139,6 +141,11 @@ class Schedule:
         self.parts = [self.plan.part(LIMITS) for _ in range(self.shape.slots)]
         self.calls: list[Counter[tuple[int, int]]] = [Counter() for _ in self.parts]  # by run and partition
         self.history: list[list[bytes]] = [[] for _ in self.parts]
+        self._commit()
+
+    def _commit(self) -> None:
+        """Let all slots keep what was done, if the plan has kills."""
+        self.kept = pickle.dumps((self.parts, self.calls)) if self.plan.kills else b""
 
     def _records(self, count: int) -> list[list[Record]]:
         draw, partitions = self.draw, [list[Record]() for _ in range(PARTITIONS)]
@@ -187,6 +194,8 @@ class Schedule:
             self._lose_tail()
         if self.flushes_left and draw.random() < 0.01:
             self._flush()
+        if self.kills_left and draw.random() < 0.02:
+            self._kill()
         if self.plan.expires and not (self.plan.tails or self.plan.flushes) and draw.random() < 0.01:
             self._expire()
 
@@ -240,10 +249,10 @@ class Schedule:
         cases = [self._case(record, answer) for record, answer in pairs if _is_state(record, answer)]
         cases = list({case.number: case for case in cases}.values())
         known = await lane.match(cases, is_again=self.plan.tails + self.plan.flushes > 0)
+        await store.cover([Cover(p, max(r.offset for r in run.batch if r.partition == p)) for p in run.partitions])
         for record, answer in pairs:
             if record.text is not None and answer.status is Status.UNCHANGED and answer.number != record.number:
                 self.verdicts[record.number].append("unchanged")
-        await store.cover([Cover(p, max(r.offset for r in run.batch if r.partition == p)) for p in run.partitions])
         return cases, set(known.records)
 
     def _case(self, record: Record, answer: Registered) -> Case:
@@ -284,6 +293,7 @@ class Schedule:
                 for record in run.batch:
                     self.position[record.partition] = max(self.position[record.partition], record.offset + 1)
             self._release(run)
+            self._commit()
             return
         if isinstance(wanted, Nap):
             self.naps.append((coroutine, run))
@@ -372,9 +382,7 @@ class Schedule:
         """
         self.flushes_left -= 1
         self.counts["flushes"] += 1
-        for run in {run for _, run, *_ in (*self.ready, *self.naps)}:
-            self._fail(run)
-        self.ready, self.naps = [], []
+        self._end_all()
         self._empty()
         left = [self._compacted(some[: self.position[at]]) for at, some in enumerate(self.partitions)]
         while any(left):
@@ -383,6 +391,18 @@ class Schedule:
             run = Run(self.names, some[: self.draw.randint(1, 3)], 0, False)
             del some[: len(run.batch)]
             self._at_once(self._matched(run), run)
+
+    def _end_all(self) -> None:
+        for run in {run for _, run, *_ in (*self.ready, *self.naps)}:
+            self._fail(run)
+        self.ready, self.naps = [], []
+
+    def _kill(self) -> None:
+        """Let all slots lose what was done since the last verdicts were sent."""
+        self.kills_left -= 1
+        self.counts["kills"] += 1
+        self._end_all()
+        self.parts, self.calls = pickle.loads(self.kept)  # noqa: S301 - our own
 
     def _compacted(self, records: Sequence[Record]) -> list[Record]:
         newest = {one.doc: one for one in records if one.text is None or one.again < 0}
@@ -420,6 +440,7 @@ class Schedule:
         if done and len(self.expired) < 2:
             part, number = self.draw.choice(done)
             part.history.drop_record(number)
+            self._commit()
             self.expired.add(number)
             self.counts["expired"] += 1
 

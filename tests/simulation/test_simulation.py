@@ -24,6 +24,7 @@ def _broken(plan: Plan, schedules: int) -> dict[int, set[str]]:
         pytest.param(Plan(storm=True, documents=120), 20, id="large storms of copies"),
         pytest.param(Plan(tails=1, confirms=True), 200, id="one lost tail, and replicas"),
         pytest.param(Plan(tails=2, confirms=True), 100, id="two lost tails, and replicas"),
+        pytest.param(Plan(slots=1, kills=3), 200, id="kills, after which nothing is left of what was not answered"),
     ],
 )
 def test_no_schedule_breaks_a_law(plan: Plan, schedules: int) -> None:
