@@ -36,7 +36,14 @@ STYLES = (
     *("position:absolute;top:-999em", "margin-left:-5000px", "text-indent:-9999px", "max-height:0;overflow:hidden"),
     *("width:0;height:0;overflow:hidden", "height:1px;overflow:hidden", "color:#fff", "color:white", "color:#fefefe"),
     *("color:transparent", "color:rgba(0,0,0,0)", "color:#336699;background:#336699", "color:rgb(255, 255, 255)"),
-    *("transform:scale(0)", "clip:rect(0,0,0,0)", "clip-path:inset(100%)", "visibility:/**/collapse"),
+    *(
+        "transform:scale(0)",
+        "mso-hide:all",
+        "zoom:0",
+        "clip:rect(0,0,0,0)",
+        "clip-path:inset(100%)",
+        "visibility:/**/collapse",
+    ),
 )
 HIDDEN = (
     *(f'<p>{TEXT}</p><div style="{style}">{JUNK}</div>' for style in STYLES),
@@ -101,7 +108,9 @@ def test_pages_that_differ_in_what_styles_may_hide_are_not_equal(processes: Html
 
 
 def test_a_mail_of_hidden_words_alone_is_read(processes: HtmlProcesses) -> None:
-    assert text(mail(processes, f"<div style='opacity:0'>{TEXT}</div>")) == TEXT
+    for hidden in (f"<div style='opacity:0'>{TEXT}</div>", f"<noscript>{TEXT}</noscript>"):
+        assert text(mail(processes, hidden)) == TEXT
+    assert text(mail(processes, f"<p>{TEXT}</p><noscript><p>{JUNK}</p></noscript>")) == TEXT
 
 
 def test_styles_of_a_page_with_scripts_may_change(processes: HtmlProcesses) -> None:

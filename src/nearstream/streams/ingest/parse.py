@@ -22,7 +22,7 @@ from nearstream.schemas.topics.dead_letter import PLACE_CHARACTERS, Reason
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.defaults import DocumentLimits, fill_defaults, shortened
 from nearstream.streams.ingest.fields import FieldMap, deleted_row, with_our_names
-from nearstream.streams.ingest.media_type import HTML_TYPES, binary_format, is_binary, media_type_of
+from nearstream.streams.ingest.media_type import HTML_TYPES, PAGE_TYPES, binary_format, is_binary, media_type_of
 from nearstream.streams.ingest.sites import site_of
 
 INFLATED_MAX_BYTES = 16 * 1024 * 1024
@@ -106,6 +106,7 @@ def _parse_document(value: bytes, headers: Headers, fields: FieldMap) -> tuple[D
     content_type = _type(headers)
     media_type, charset = _split_content_type(content_type, value)
     if media_type in HTML_TYPES:
+        _require_text(value)
         page = {"raw": value, "content_type": content_type.decode("latin-1")}
         return msgspec.structs.replace(_from_headers(headers), **page), tuple(_said_degraded(headers))
     if media_type == "text/plain":
@@ -140,14 +141,14 @@ def _with_text(document: Document) -> tuple[Document, tuple[str, ...]]:
     if document.raw is None:
         return document, (CHARSET_REPLACED,) * (REPLACEMENT in (document.text or ""))
     media_type, charset = _split_content_type((document.content_type or "").encode(), document.raw)
-    if media_type in HTML_TYPES:
-        return document, ()
-    if media_type != "text/plain":
+    if media_type not in PAGE_TYPES:
         raise InvalidMessageError(
             Reason.UNSUPPORTED_CONTENT_TYPE,
             "expected $.text or $.html, or $.raw with $.content_type text/plain or text/html",
         )
     _require_text(document.raw)
+    if media_type in HTML_TYPES:
+        return document, ()
     text, degraded = _decode(document.raw, charset)
     return msgspec.structs.replace(document, text=text, raw=None, content_type=None), degraded
 

@@ -15,7 +15,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from html import unescape
 
@@ -23,7 +23,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.html.node import ElementNode
 
-from nearstream.workers.crawl.html_seen import found, take_unseen
+from nearstream.workers.crawl.html_seen import found, remove, take_unseen
 
 try:
     import pyseccomp  # type: ignore[import-untyped]
@@ -69,10 +69,11 @@ _XML_WITHIN = 64
 _EMPTY = re.compile(r"<(iframe|noframes|noscript|script|style|textarea|title)\b([^<>]*+)(?<=/)>", re.IGNORECASE)
 # Resiliparse leaves these out with their text, such as the caption of a picture.
 _PASSED_OVER = re.compile(
-    r"<(/?)(?=[bflnost])(?:button|f(?:ig(?:caption|ure)|rameset)|l(?:abel|egend)|no(?:frames|script)|o(?:bject|pt(?:group|ion))|s(?:elect|ummary|vg)"
+    r"<(/?)(?=[bflnost])(button|f(?:ig(?:caption|ure)|rameset)|l(?:abel|egend)|no(?:frames|script)|o(?:bject|pt(?:group|ion))|s(?:elect|ummary|vg)"
     r"|text(?:area)?)(?![^\s/>])",
     re.IGNORECASE,
 )
+_OPENED = r"<\1div \2"  # with the former name as an attribute
 # What a person sees of a page that is no text of it: fields, and drawings.
 _FIELDS = re.compile(
     r"<(?=[/bilost])(?:(?P<start>button|label|select|svg|textarea)(?![^\s/>])|(?P<end>/)(?:button|label|select|svg|textarea)\s*+>"
@@ -80,6 +81,12 @@ _FIELDS = re.compile(
     re.IGNORECASE,
 )
 _TEXTAREA = re.compile("<(/?)textarea", re.IGNORECASE)
+# Where a page may hold its whole text for readers without scripts, or for those who copy the text.
+_ASIDE = re.compile(
+    r"<(noscript|textarea)(?![^\s/>])(?![^<>]{0,500}(?:hidden|display:\s?none))[^<>]*+>((?>[^<]++|<(?!/\1))*+)",
+    re.IGNORECASE,
+)
+_OF_SCRIPTS = re.compile("javascript", re.IGNORECASE)  # as a notice says that asks for scripts
 _FIELD = re.compile(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}")
 _FIELDS_NESTED = 3
 _MARKS = re.compile(f"[{_BEGIN}{_END}{_IMAGE}{_ALT}]")
@@ -94,7 +101,8 @@ _TARGET = re.compile(rf'<a href="((?!(?i:data|javascript):|[?#"])[^"?#]+)|{_IMAG
 # Resiliparse leaves out an element of one character, as a symbol.
 _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
 _READINGS = ["rp", "rt"]  # which repeat the words below them
-_COMMENTS = ["#comments", "#disqus_thread"]
+# Beside those that Resiliparse knows by their names.
+_COMMENTS = ["#comments", "#disqus_thread", ".disqus_thread", "#respond", ".respond"]
 _UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "dialog:not([open])", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
 
@@ -106,9 +114,11 @@ def visible_text(html: str) -> str:
     them, after `LEFT_OUT`, up to its host. If fewer than 8 of more than 40 words are visible, or none of more than 8,
     all count.
     """
-    html = _PASSED_OVER.sub(r"<\1div", _closed(html))
+    html = _PASSED_OVER.sub(_OPENED, _closed(html))
     tree = HTMLTree.parse(html)
     take_unseen(tree, html)
+    for element in found(tree.body, "[noscript]") if tree.body else ():  # which hardly a mail program shows
+        remove(element)
     text = _mail_text(tree, html)
     if _count_words(text[:_FEW_CHARACTERS]) < _FEW_WORDS:
         whole = HTMLTree.parse(_STYLE_NAME.sub("", html))
@@ -174,8 +184,8 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
         image.setattr("alt", f"{_IMAGE}{source}{_ALT} {alt} {_END}")
     _keep_footers(tree)
     every = _extracted(tree, main_content=False)
-    if not every and _PASSED_OVER.search(html):
-        return page(_PASSED_OVER.sub(r"<\1div", html), main_content=main_content, links=links)
+    if _PASSED_OVER.search(html) and (not every or _is_aside(html, every)):
+        return page(_PASSED_OVER.sub(_OPENED, html), main_content=main_content, links=links)
     main = _extracted(tree, main_content=True) if main_content else every
     sign, parts = "-", _parts(main, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
@@ -226,6 +236,7 @@ def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
         list_bullets=False,
         links=True,
         form_fields=True,
+        comments=not main_content,
         skip_elements=[*_UNSEEN, *_COMMENTS] if main_content else _UNSEEN,
     )
     text = _LONG_LINK.sub(lambda link: link[0].replace("\n", " "), text.replace("<br>", "\n").replace(_JOINT, ""))
@@ -314,6 +325,18 @@ def _declared(tree: HTMLTree) -> str:
     return target if len(target) <= _TARGET_MAX_CHARACTERS else ""
 
 
+def _is_aside(html: str, every: str) -> bool:
+    """Return whether an element that is passed over holds most sentences of a page."""
+    words = 0
+    for name, aside in _ASIDE.findall(html):
+        text = " ".join(_TAG.sub(" ", unescape(aside)).split())
+        if name.lower() == "textarea" or not _OF_SCRIPTS.search(text, 0, _FEW_CHARACTERS):
+            words = max(words, _count_words(text))
+    return words >= _TOLD_WORDS and words > _PROSE_LOST * _prose(
+        map(_count_words, _parts(_LINKED.sub("", every), links=False))
+    )
+
+
 def _is_too_small(html: str, *texts: list[str]) -> bool:
     """Return whether a main content may be a notice or a heading beside what a person reads.
 
@@ -327,7 +350,7 @@ def _is_too_small(html: str, *texts: list[str]) -> bool:
     return _prose(kept) < _TOLD_WORDS or _prose(counts) - _prose(kept) > _PROSE_LOST * sum(kept)
 
 
-def _prose(counts: list[int]) -> int:
+def _prose(counts: Iterable[int]) -> int:
     return sum(count for count in counts if count >= _SENTENCE_WORDS)
 
 

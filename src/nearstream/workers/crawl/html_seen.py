@@ -43,7 +43,8 @@ _HIDING = {
     name: re.compile(value)
     for name, value in {
         **dict.fromkeys(["margin", "margin-left", "margin-top"], _FAR),
-        **{"display": "none", "content-visibility": "hidden", "opacity": rf"{_ZERO}%?(?![\w.%])"},
+        **{"display": "none", "content-visibility": "hidden", "mso-hide": "all"},
+        **dict.fromkeys(["opacity", "zoom"], rf"{_ZERO}%?(?![\w.%])"),
         **{"filter": rf"[^;]*opacity\(\s*{_ZERO}%?\s*\)", "text-indent": rf"{_FAR}|-?\d{{3,}}%"},
         **{"transform": rf"[^;]*(?:scale\w{{0,2}}\(\s*{_ZERO}\s*[,)]|translate\w{{0,2}}\({_FAR})"},
         **{"clip": r"rect\((?:[\s,]*[01](?:px)?)+\s*\)", "clip-path": r"inset\(\s*(?:[5-9]\d|100)%|circle\(\s*0"},

@@ -47,7 +47,7 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     if suffix in (".warc", ".wacz") or _WARC_START.match(head):
         return _crawl(suffix, head, is_pipe=is_pipe)
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
-        return _page(suffix)
+        return _page(suffix, head)
     if other := _kind_of_table(suffix, head, is_pipe=is_pipe) or _kind_of_mail(name, suffix, head):
         return other
     start = head.lstrip()
@@ -123,9 +123,11 @@ def _kind_of_table(suffix: str, head: bytes, *, is_pipe: bool) -> Kind | None:
     return "parquet" if is_parquet and not is_pipe else None
 
 
-def _page(suffix: str) -> Kind:
+def _page(suffix: str, head: bytes) -> Kind:
     if suffix in (*_LINE_SUFFIXES, ".json"):
         raise UnreadableFileError("HTML, but JSON is expected, as the name says")
+    if is_binary(head):
+        raise UnreadableFileError("binary, but HTML is expected, as the name says")
     return "html"
 
 

@@ -316,11 +316,14 @@ def test_b44_a_known_charset_is_read(content_type: str, encoding: str) -> None:
 )
 def test_b44_what_is_no_text_is_a_dead_letter_that_names_it(value: bytes, named: str) -> None:
     assert document(b"one\x01 and two\x02 in a text that is long enough to say that it is a text", PLAIN).text
-    as_raw = as_json(text=None, raw=base64.b64encode(value).decode(), content_type="text/plain")
-    for sent, headers in ((value, PLAIN), (as_raw, [])):
-        with pytest.raises(InvalidMessageError, match=re.escape(named)) as caught:
-            parse_record(record(sent, headers), DocumentLimits())
-        assert caught.value.reason is Reason.EXTRACTION_FAILED
+    assert document("<p>Brücke".encode("utf-16"), [("content-type", b"text/html")]).raw
+    for kind in ("text/plain", "text/html"):
+        as_raw = as_json(text=None, raw=base64.b64encode(value).decode(), content_type=kind)
+        typed: Headers = [("content-type", kind.encode())]
+        for sent, headers in ((value, typed), (as_raw, [])):
+            with pytest.raises(InvalidMessageError, match=re.escape(named)) as caught:
+                parse_record(record(sent, headers), DocumentLimits())
+            assert caught.value.reason is Reason.EXTRACTION_FAILED
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,19 @@ def test_a_notice_is_no_main_content(pages: PageReader) -> None:
             assert (news in page.text, page.degraded) == (True, ("main_content_small",))
 
 
+@pytest.mark.parametrize(
+    "aside", ["<noscript><p>{}</p></noscript>", "<textarea rows=3>{}</textarea>", "<NOSCRIPT>{}</NOSCRIPT>"]
+)
+def test_a_text_aside_is_read_where_a_page_has_nothing_but_menus_beside(aside: str, pages: PageReader) -> None:
+    text = " ".join([STORM] * 2)
+    page = pages.read(f"<body>{FRAME}{aside.format(text)}<footer>Imprint</footer>")
+    assert (page.text, page.degraded) == (text, ())
+    for beside in (aside.format(STORM), f"<article>{ARTICLE}</article>{aside.format(text)}"):
+        assert STORM not in pages.read(f"<body>{FRAME}{beside}").text
+    notice = f"<noscript><p>JavaScript is off. {text}</p></noscript><textarea hidden>{text}</textarea>"
+    assert STORM not in pages.read(f"<body>{FRAME}{notice}").text
+
+
 def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) -> None:
     footer = (
         f"<footer><p>{'The board answers letters on Fridays, and nothing may be copied from here. ' * 9}</p></footer>"
@@ -139,8 +152,10 @@ def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> 
 
 
 def test_comments_are_no_main_content_and_what_is_not_shown_no_text(pages: PageReader) -> None:
-    page = pages.read(f"<article>{ARTICLE}<section id=comments><p>{STORM}</p></section></article>")
-    assert (STORM in page.text, bool(page.surroundings)) == (False, True)
+    names = ("id=comments", "class=comments", "class='post comment-list'", "id=disqus_thread", "class=respond")
+    for tag, name in product(("section", "div"), names):
+        page = pages.read(f"<article>{ARTICLE}<{tag} {name}><p>{STORM}</p></{tag}></article>")
+        assert (STORM in page.text, bool(page.surroundings)) == (False, True)
     words = "<p>漢字の本</p>"
     ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
     assert pages.read(ruby) == pages.read(words)

@@ -372,6 +372,7 @@ REFUSED = (
     *(("a.jsonl", "вода в реке".encode(name), "binary, or ") for name in ("utf-16-be", "utf-16-le", "cp1251")),
     ("a.jsonl", "{text}\n".encode("utf-16-le"), f"{NUL} (line 1, byte 1)"),
     ("a.jsonl", b"<html><body>Not found", "HTML, but JSON is expected"),
+    *(("a.html", content, "binary, ") for content in (bytes(range(256)), b"\x01\x02\x03<p>text")),
     ("a.mbox", b"text", "expected an mbox"),
     ("a.txt", b"", "the file is empty"),
     ("a.txt.gz", gz(b""), "the file is empty"),
