@@ -66,7 +66,7 @@ def blocks_apart(page: str) -> str:
     script = STORED
     for block in re.findall(r"^```\n((?:nearstream|export) .*?)^```", page, re.MULTILINE | re.DOTALL):
         script += "(\n"
-        for line in block.replace("/var/lib/node_exporter/", "").splitlines():
+        for line in block.splitlines():
             command = re.sub(
                 r"NEARSTREAM_(TOPIC_PREFIX|GROUP|NAMESPACE)=(nearstream)?", r"NEARSTREAM_\1=${NEARSTREAM_\1}", line
             )
@@ -90,7 +90,7 @@ def commands(page: str) -> str:
         if not lines or not re.match(r"(nearstream|curl|export) ", lines[0]):
             continue
         for line in lines:
-            is_server = re.match(r"nearstream (worker|serve|demo --live)", line) and not line.endswith("&")
+            is_server = re.match(r"nearstream (worker|serve)", line) and not line.endswith("&")
             script += f"{line} &\n" if is_server else f"{line}\n"
         if "nearstream serve" in block:
             serves = True

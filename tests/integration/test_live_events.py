@@ -1,19 +1,13 @@
-"""The live page gets the events of real workers, and of the demo in one process."""
+"""The live page gets the events of real workers."""
 
 import asyncio
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-import aiohttp
 from msgspec.json import encode
 
 from nearstream.schemas.alerts.alert import Silence
@@ -28,8 +22,7 @@ from nearstream.workers.http.live.sources import fed_by_kafka, say_ended
 from nearstream.workers.http.operator import replay_reason, say_in_kafka
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
-from tests.support.deployment import TEXTS, LocalDeployment, deployed, stop, until
-from tests.support.forking import started
+from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
 from tests.support.live import Server, alert, live_server
 
 VERDICT = Path(__file__).parents[2] / "schemas/examples/verdict.json"
@@ -160,34 +153,6 @@ async def test_without_kafka_the_page_says_so() -> None:
     async with fed_by_kafka(load({"NEARSTREAM_KAFKA": "127.0.0.1:1"}), feed, None):
         assert not feed.state("").connected
         assert feed.state("").why
-
-
-def _demo() -> subprocess.Popen[bytes]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NEARSTREAM_")}
-    command = [sys.executable, "-m", "nearstream", "demo", "--live"]
-    return started(command, inherited, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-
-
-async def test_the_demo_shows_a_day_until_it_is_stopped() -> None:
-    process = _demo()
-    try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 120)
-        (address,) = re.findall(rb"http://127\.0\.0\.1:\d+/", line)
-        async with aiohttp.ClientSession() as session:
-
-            async def grows() -> bool:
-                async with session.get(f"{address.decode()}v1/live") as response:
-                    state = json.loads(await response.read())
-                return state["source"] == "demo" and any(family["is_storm"] for family in state["growing"])
-
-            await until(grows)
-            async with session.get(f"{address.decode()}v1/events?recent=5") as response:
-                assert b"id: " in await response.content.readuntil(b"\n\n") + await response.content.readuntil(b"\n\n")
-                process.send_signal(signal.SIGINT)
-                assert await asyncio.to_thread(process.wait, 60) == 0
-    finally:
-        stop(process)
 
 
 async def test_the_page_says_that_its_source_has_failed() -> None:

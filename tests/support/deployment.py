@@ -23,7 +23,7 @@ from nearstream.schemas.topics.table import ALL, DEAD_LETTERS, DOCUMENTS, RELATI
 from nearstream.schemas.verdicts.events import PairEvent, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.family import FamilyFacts
-from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.cli.scan import EXAMPLES
 from nearstream.workers.config.settings import Settings, load
 from nearstream.workers.kafka import client as kafka_client
 from nearstream.workers.kafka import errors as kafka_errors

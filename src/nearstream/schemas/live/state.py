@@ -95,7 +95,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime  # The time of the stream.
     version: str  # Release of the server.
     collection: str  # The collection. Empty: all. Of a token that is for some only, one of these.
-    source: Literal["kafka", "demo", "file"]  # Where the events come from: Kafka, a made-up day, or this process.
+    source: Literal["kafka", "file"]  # Where the events come from: Kafka, or this process.
     connected: bool  # Whether events can be read now: Kafka and Redis answer.
     why: str  # Why they cannot, else empty.
     troubles: tuple[str, ...]  # What stands still, with the reason and the remedy: workers, unread topics.

@@ -19,7 +19,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "scan": ("scan:add_scan", "say what each document of files is to those before it"),
         "compare": ("compare:add_compare", "show how two documents relate, with all evidence"),
         "backtest": ("backtest:add_backtest", "say what decisions about refetches would save and miss on a log"),
-        "demo": ("demo:add_demo", "scan the example documents, or show the live page over a made-up day"),
+        "demo": ("scan:add_demo", "scan the example documents"),
     },
     "operators, to set up and run": {
         "doctor": ("setup:add_doctor", "check everything a worker needs, suggest remedies"),
@@ -68,7 +68,7 @@ FIRST_STEPS = """\
 nearstream says how each document relates to those before it. Three first steps:
 
   nearstream scan FOLDER    which files are copies, versions or parts of each other, without any server
-  nearstream demo --live    the live page over a made-up day, without any server
+  nearstream demo           the relations of the example documents, without any server
   nearstream doctor         what workers on Kafka and Redis still need here
 
 `nearstream --help` lists all commands, `nearstream COMMAND --help` shows one."""

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
+from importlib.resources import files
 from os.path import isdir
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -17,7 +19,7 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.verdicts.events import Event, Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
-from nearstream.workers.cli.arguments import add_index, add_json, add_paths, declare
+from nearstream.workers.cli.arguments import add_index, add_json, add_paths, add_quiet, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
 from nearstream.workers.cli.keep import add_keep, keep, wrong_use
 from nearstream.workers.cli.stats import summary_lines
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from nearstream.workers.pipeline.in_process import Embedded, Outcome
     from nearstream.workers.sqlite.file import IndexFile
 
+EXAMPLES = Path(str(files("nearstream"))) / "examples"
 TEXTS_MAX = 1 << 26  # characters of earlier texts that are kept
 SOURCES_MAX = 250_000  # documents of which is known where they were read
 _REFERENCE = "reference"  # the collection of what others are compared with
@@ -94,6 +97,15 @@ def add_scan(parser: argparse.ArgumentParser) -> None:
     )
     add_choice(parser)
     add_keep(parser)
+
+
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    """Declare `nearstream demo`."""
+    declare(parser, scan_files, example="nearstream demo --events")
+    documents = [str(EXAMPLES / "documents.jsonl")]
+    parser.set_defaults(paths=documents, reference=None, index=None, text_column="text", id_column="id", members=False)
+    add_choice(parser)
+    add_quiet(parser)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ from nearstream.schemas.topics.codec import decode_event
 from nearstream.schemas.verdicts.events import kind_of
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.exact import exact_distance
-from nearstream.workers.cli.demo import EXAMPLES
 from nearstream.workers.cli.main import main
+from nearstream.workers.cli.scan import EXAMPLES
 from tests.support.made_up import words
 
 PAGE = (Path(__file__).parents[4] / "docs/relations.md").read_text()

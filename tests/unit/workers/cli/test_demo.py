@@ -6,7 +6,7 @@ from typing import Any
 
 from nearstream.schemas.verdicts.events import Containment, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.workers.cli.demo import EXAMPLES
+from nearstream.workers.cli.scan import EXAMPLES
 from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import read
 from nearstream.workers.pipeline.deployment import Deployment

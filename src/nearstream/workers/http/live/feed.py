@@ -207,7 +207,7 @@ class Ring:
 class Feed:
     """The events of one stream in memory, with what they add up to."""
 
-    def __init__(self, clock: Callable[[], int], source: Literal["kafka", "demo", "file"] = "kafka") -> None:
+    def __init__(self, clock: Callable[[], int], source: Literal["kafka", "file"] = "kafka") -> None:
         self.ring = Ring()
         self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
         # What was read of each group when, by the monotonic clock. The role is that of a group of its own, or empty.

@@ -48,7 +48,7 @@ function wrong() {
 }
 
 function connection() {
-  const [word, sentences] = wrong() ?? [latest.source === "demo" ? "demo" : "live", ["Events arrive"]], on = !wrong();
+  const [word, sentences] = wrong() ?? ["live", ["Events arrive"]], on = !wrong();
   link.className = `link ${on ? "on" : "off"}`;
   link.lastChild.textContent = word;
   link.title = sentences.join("\n");

@@ -26,7 +26,6 @@ export class FamiliesView {
       list.replaceChildren(...families.map((family) => familyRow(family, this.own)));
       if (!families.length) list.append(el("li", { class: "empty" }, "None yet."));
     }
-    this.hasIndex = state.source !== "demo";
     if (this.own) this.ask();
   }
 
@@ -39,7 +38,7 @@ export class FamiliesView {
       if (text !== this.shown) this.detail.replaceChildren(...detail(found));
       this.shown = text;
       const known = found.family.founder ?? found.members[0]?.id;
-      if (this.hasIndex && !this.who.firstChild && known !== undefined) this.who.append(whoHasGotIt(found.family.collection, known));
+      if (!this.who.firstChild && known !== undefined) this.who.append(whoHasGotIt(found.family.collection, known));
     } catch (error) {
       if (!(error instanceof ApiError)) return;
       this.detail.replaceChildren(card("Family", el("p", { class: "empty" }, error.status === 404 ? "Neither the verdicts of the last hour nor the index has this family: its documents were removed, or have expired." : `It cannot be shown: ${error.message}.`)));
