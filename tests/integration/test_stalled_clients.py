@@ -82,7 +82,7 @@ async def test_large_bodies_leave_memory_to_short_ones(redis_url: str, monkeypat
             assert (await api.ask("word " * (size // 5)))[0] == status
 
 
-async def test_clients_that_stall_keep_nobody_out(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_s03_clients_that_stall_keep_nobody_out(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "CONNECTIONS", 8)
     monkeypatch.setattr(requests, "BODY_SECONDS", 1.0)  # for which the server waits at its end
     async with served(redis_url) as api:
@@ -102,7 +102,7 @@ async def test_clients_that_stall_keep_nobody_out(redis_url: str, monkeypatch: p
                         assert answer.status == 200
 
 
-async def test_headers_are_bounded_together(redis_url: str) -> None:
+async def test_s03_headers_are_bounded_together(redis_url: str) -> None:
     with ExitStack() as held:
         async with served(redis_url) as api:
             reader, writer = await connected(api, held)

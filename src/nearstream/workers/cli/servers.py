@@ -6,15 +6,11 @@ import gc
 import logging
 import os
 import signal
-from typing import TYPE_CHECKING
 
 from nearstream.workers.cli import logs
 from nearstream.workers.cli.arguments import add_collection, add_index, add_since, add_timeout, declare, loopback
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-
-if TYPE_CHECKING:
-    from nearstream.workers.monitoring.status_server import StatusServer
 
 log = logging.getLogger(__name__)
 ROLES = ("sign", "match", "decide", "alert", "all")
@@ -101,35 +97,27 @@ def run_milter(settings: Settings, options: argparse.Namespace) -> Exit:
     # Imported on use, because this loads aiohttp.
     from nearstream.workers.config.reloading import reload_on_hangup
     from nearstream.workers.http.client import mail_client, only_token
+    from nearstream.workers.http.requests import Gate
+    from nearstream.workers.http.status import serve_status
     from nearstream.workers.mail.milter import milter
+    from nearstream.workers.monitoring.health import Health
 
     async def run() -> None:
         asking = mail_client(settings, options.collection, learns=options.learn)
         async with asking as (ask, client), milter(options.listen, ask) as address:
-            status = _serve_status(settings)
+            gate = Gate(settings.status_token)
 
             def take_tokens(read: Settings) -> None:
                 client.token = only_token(read)
-                if status is not None:
-                    status.token = read.status_token
+                gate.take(read.status_token)
 
             reload_on_hangup(asyncio.get_running_loop(), take_tokens)
+            # It reads no partitions, so it is ready when it listens.
+            serve_status(settings, Health(assigned=frozenset()), gate, MILTER_STATUS)
             await _until_stopped(address)
 
     asyncio.run(run())
     return Exit.OK
-
-
-def _serve_status(settings: Settings) -> "StatusServer | None":
-    from nearstream.workers.monitoring.health import Health
-    from nearstream.workers.monitoring.status_server import serve_status
-
-    if settings.status == "off":
-        return None
-    health = Health(assigned=frozenset())  # it reads no partitions, so it is ready when it listens
-    served = serve_status(settings.status, health, settings.status_token, MILTER_STATUS)
-    log.info("status: http://%s/metrics /healthz /readyz", served.address)
-    return served
 
 
 async def _until_stopped(address: str) -> None:

@@ -14,7 +14,7 @@ from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL
 from nearstream.workers.config.bounds import PATTERNS, RANGES
 from nearstream.workers.config.domains import wrong_domains
 from nearstream.workers.config.kafka_security import unfit
-from nearstream.workers.config.tokens import wrong_token, wrong_tokens
+from nearstream.workers.config.tokens import wrong_tokens
 
 PREFIX = "NEARSTREAM_"
 AUTO = "auto"
@@ -267,9 +267,9 @@ def _validate_tokens(settings: Settings) -> None:
     """Raise if a token is too short, or missing for an address that is not on loopback."""
     if expected := wrong_domains(settings.mail_domains):
         raise SettingsError(f"NEARSTREAM_MAIL_DOMAINS: {expected}")
-    for name, wrong in (("status", wrong_token), ("api", wrong_tokens)):
+    for name in ("status", "api"):
         token, variable = getattr(settings, f"{name}_token"), f"{PREFIX}{name.upper()}"
-        if expected := wrong(token):
+        if expected := wrong_tokens(token):
             raise SettingsError(f"{variable}_TOKEN: {expected}")
         host = getattr(settings, name).rsplit(":", 1)[0]
         if not token and host not in ("off", AUTO, "localhost", "127.0.0.1"):

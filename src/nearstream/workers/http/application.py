@@ -163,12 +163,12 @@ def add_handlers(app: web.Application, handlers: Mapping[str, Handler], expect: 
 
 
 @asynccontextmanager
-async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
-    """Answer requests in the block, and yield the address. Requests in work are answered at the end."""
+async def listening(app: web.Application, address: str, setting: str = "NEARSTREAM_API") -> AsyncIterator[str]:
+    """Answer requests at the address of a setting, and yield it. Requests in work are answered at the end."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        listener = await _listen(runner, address)
+        listener = await _listen(runner, address, setting)
         host, port = listener.sockets[0].getsockname()[:2]
         yield f"{host}:{port}"
         listener.close()
@@ -176,7 +176,7 @@ async def listening(app: web.Application, address: str) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
+async def _listen(runner: web.AppRunner, address: str, setting: str) -> asyncio.Server:
     loop, server = asyncio.get_running_loop(), runner.server
     if server is None:
         raise RuntimeError("the runner was not set up")
@@ -195,7 +195,8 @@ async def _listen(runner: web.AppRunner, address: str) -> asyncio.Server:
     try:
         return await loop.create_server(connect, host, int(port))
     except OSError as error:
-        raise SettingsError(f"NEARSTREAM_API: cannot listen on {address}: {error.strerror or error}") from None
+        told = f"cannot listen on {address}: {error.strerror or error}: choose another one, or port 0 for any free port"
+        raise SettingsError(f"{setting}: {told}") from None
 
 
 @web.middleware

@@ -143,7 +143,7 @@ def _against(record: ConsumerRecord) -> tuple[str, ...]:
     return decode_document(msgspec.json.encode({"against": named})).against
 
 
-def json_response(value: msgspec.Struct, status: int = 200) -> web.Response:
+def json_response(value: object, status: int = 200) -> web.Response:
     """Return a response with a message in JSON."""
     return web.Response(
         body=msgspec.json.encode(value), status=status, content_type="application/json", headers=SECURITY_HEADERS

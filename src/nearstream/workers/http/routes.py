@@ -36,7 +36,8 @@ from nearstream.workers.http.requests import (
     type_of_body,
     unconfirmed,
 )
-from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS, EXPOSITION_TYPE, exposition
+from nearstream.workers.http.status import answer_metrics
+from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS
 from nearstream.workers.operations.checks import public_sentence, standing_still
 from nearstream.workers.redis.kept.worker_states import WorkerState
 
@@ -168,10 +169,6 @@ async def _healthy(_: web.Request) -> web.Response:
     return json_response(Health(healthy=True))
 
 
-async def _metrics(_: web.Request) -> web.Response:
-    return web.Response(body=exposition(), headers={**SECURITY_HEADERS, "Content-Type": EXPOSITION_TYPE})
-
-
 async def _description(_: web.Request) -> web.Response:
     return web.Response(body=_described(), content_type="application/json", headers=SECURITY_HEADERS)
 
@@ -181,4 +178,4 @@ def _described() -> bytes:
     return msgspec.json.encode(description())
 
 
-_PROBES: dict[str, Handler] = {"health": _healthy, "metrics": _metrics}
+_PROBES: dict[str, Handler] = {"health": _healthy, "metrics": answer_metrics}

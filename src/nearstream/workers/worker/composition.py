@@ -25,6 +25,8 @@ from nearstream.workers.config.reloading import reload_on_hangup
 from nearstream.workers.config.settings import Settings, SettingsError, own_group, shown, table
 from nearstream.workers.config.tls import in_the_clear
 from nearstream.workers.http.live.troubles import Alarms
+from nearstream.workers.http.requests import Gate
+from nearstream.workers.http.status import serve_status
 from nearstream.workers.http.webhooks import Webhooks
 from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
@@ -37,7 +39,6 @@ from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import start_probe
-from nearstream.workers.monitoring.status_server import StatusServer, serve_status
 from nearstream.workers.operations.checks import memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
 from nearstream.workers.pipeline.alert import Alerting, LabelWatch
@@ -78,18 +79,14 @@ def run_worker(settings: Settings, role: str, wait_seconds: float, *, new_group:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     deployment = Deployment.of(settings)
-    status: StatusServer | None = None
-
-    def take_token(read: Settings) -> None:
-        if status is not None:
-            status.token = read.status_token
-
-    reload_on_hangup(loop, take_token)
+    gate = Gate(settings.status_token)
+    reload_on_hangup(loop, lambda read: gate.take(read.status_token))
     agents = loop.run_until_complete(prepare(deployment, role, wait_seconds, new_group=new_group))
     _log_start(deployment, role)
     health = Health(drained_ms=time.time_ns() // 1_000_000 if drain else 0)
     signing, matching, *_ = agents
-    status = _start_monitoring(deployment, role, health, matching)
+    _start_monitoring(deployment, role, health, matching)
+    serve_status(settings, health, gate)
     app = create_app(own_group(settings, role), health, *agents)
     # What was loaded until here stays. To look through it again takes a full garbage collection 50 ms.
     gc.collect()
@@ -202,9 +199,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     return signing, matching, deciding, alerting
 
 
-def _start_monitoring(
-    deployment: Deployment, role: str, health: Health, matching: Matching | None
-) -> StatusServer | None:
+def _start_monitoring(deployment: Deployment, role: str, health: Health, matching: Matching | None) -> None:
     settings, address = deployment.settings, deployment.index_address()
 
     own = own_group(settings, role)
@@ -229,11 +224,6 @@ def _start_monitoring(
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = matching.matcher.counts if matching else None
     WorkerMetrics(health, counts, build).register()
-    if settings.status == "off":
-        return None
-    served = serve_status(settings.status, health, settings.status_token)
-    log.info("status: http://%s/metrics /healthz /readyz /lag", served.address)
-    return served
 
 
 def _signature_topic(deployment: Deployment) -> SignatureTopic:

@@ -70,7 +70,7 @@ REFUSED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     # Unicode maps these characters to # and a/c, and the error of Python's parser quotes the password.
     ("redis", "expected ", (f"redis://us:{PASSWORD}\uff03@h:6379/0", f"redis://us:{PASSWORD}@h\u2100:6379/0")),
     ("status", "expected ", (f"{PASSWORD}@a:9464",)),
-    ("status_token", "expected a token in ASCII", ("one-token-of-two\none-more-of-these", "ünicode-token-of-mail")),
+    ("status_token", "line 1: expected a token in ASCII", ("ünicode-token-of-mail",)),
     ("group", "expected ", ("a b",)),
     ("namespace", "expected ", ("a{b}", "a" * 33)),
     ("topic_prefix", "expected ", ("a/",)),
