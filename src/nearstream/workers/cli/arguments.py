@@ -63,7 +63,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="PATH",
         help="JSON Lines (.jsonl, .ndjson, or - for standard input), JSON (.json), texts, web pages (HTML), mail "
-        "(.eml, mbox, Maildir), crawls (WARC, WET, WACZ), tables (CSV, Parquet), and folders of these, also with gzip "
+        "(.eml, mbox, Maildir), crawls (WARC, WET), tables (CSV, Parquet), and folders of these, also with gzip "
         "or zstd",
     )
     for name in ("text", "id"):

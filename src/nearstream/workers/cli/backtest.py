@@ -30,7 +30,7 @@ def add_backtest(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream backtest`."""
     declare(parser, play_log, example="nearstream backtest fetches.jsonl.gz --svg fetches.svg")
     fields = "t (hours, or a time with zone), url, html (or body in base64), perhaps status, location, content"
-    log = f"fetches in the order of time: JSON Lines with {fields}; or WARC and WACZ files"
+    log = f"fetches in the order of time: JSON Lines with {fields}; or WARC files"
     parser.add_argument("paths", nargs="+", metavar="LOG", help=log)
     add_json(parser, "one JSON object")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw stale page hours by fetches")

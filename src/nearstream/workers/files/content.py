@@ -28,10 +28,6 @@ PACKED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd")
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte from 0x50 to 0x5f
-_ZSTD_DICTIONARY = b"\x5d\x2a\x4d\x18"  # the frame of .warc.zst before what is compressed with it
-_DICTIONARY_START = b"\x37\xa4\x30\xec"
-_DICTIONARY_MAX_BYTES = 16 * 1024 * 1024
-_FRAME_HEADER_BYTES = 18
 START_BYTES = 4  # of the longest mark of a compression or an encoding
 # The mark of UTF-32-LE begins with that of UTF-16-LE, so it is tried first.
 _BYTE_ORDER_MARKS = (
@@ -118,7 +114,9 @@ def _unpacked(stored: _Stored, packing: str) -> Iterator[bytes]:
     """
     total = 0
     try:
-        with _decompressor(stored, packing) as stream:
+        # Both only call `read` when they read on from the start, but their types ask for more.
+        file = cast(IO[bytes], stored)
+        with gzip.GzipFile(fileobj=file) if packing == "gzip" else zstd.ZstdFile(file) as stream:
             while piece := stream.read1(PIECE_BYTES):
                 total += len(piece)
                 if total > max(INFLATED_MAX_BYTES, INFLATED_MAX_RATIO * stored.count):
@@ -132,47 +130,9 @@ def _unpacked(stored: _Stored, packing: str) -> Iterator[bytes]:
     except gzip.BadGzipFile:  # its text quotes bytes of the file
         raise UnreadableFileError("the gzip stream is damaged, or something else follows it") from None
     except (zlib.error, zstd.ZstdError) as error:
-        raise UnreadableFileError(f"the {packing} stream is damaged ({error})") from None
-
-
-def _decompressor(stored: _Stored, packing: str) -> gzip.GzipFile | zstd.ZstdFile:
-    # Both only call `read` when they read on from the start, but their types ask for more.
-    file = cast(IO[bytes], stored)
-    return gzip.GzipFile(fileobj=file) if packing == "gzip" else zstd.ZstdFile(file, zstd_dict=_dictionary(stored))
-
-
-def _dictionary(stored: _Stored) -> zstd.ZstdDict | None:
-    """Take the dictionary that a file begins with (https://iipc.github.io/warc-specifications/specifications/warc-zstd)."""
-    found = None
-    if stored.start == _ZSTD_DICTIONARY:
-        stored.read(START_BYTES)
-        size = int.from_bytes(stored.read(4), "little")
-        if size > _DICTIONARY_MAX_BYTES:
-            raise UnreadableFileError(f"its zstd dictionary has more than {_DICTIONARY_MAX_BYTES} bytes")
-        found = _read_dictionary(stored.read(size))
-        stored.start = stored.stream.read(START_BYTES)
-    header = stored.start + stored.stream.peek(_FRAME_HEADER_BYTES)[:_FRAME_HEADER_BYTES]
-    wanted = _dictionary_wanted(header)
-    if wanted and (found is None or found.dict_id != wanted):
-        raise UnreadableFileError(
-            f"the zstd stream needs the dictionary {wanted}, which the file does not hold: unpack it with zstd -d -D"
-        )
-    return found
-
-
-def _dictionary_wanted(header: bytes) -> int:
-    """Return the number of the dictionary that a frame needs. 0: it names none, or has no whole header."""
-    try:
-        return zstd.get_frame_info(header).dictionary_id if header.startswith(_ZSTD) else 0
-    except zstd.ZstdError:
-        return 0
-
-
-def _read_dictionary(content: bytes) -> zstd.ZstdDict | None:
-    """Return the dictionary of a frame, which may be compressed. None: the frame holds something else."""
-    if content.startswith(_ZSTD):
-        content = zstd.ZstdDecompressor().decompress(content, max_length=_DICTIONARY_MAX_BYTES)
-    return zstd.ZstdDict(content) if content.startswith(_DICTIONARY_START) else None
+        needs_dictionary = "dictionary" in str(error).lower()
+        wrong = "needs a dictionary: unpack it with zstd -d -D" if needs_dictionary else f"is damaged ({error})"
+        raise UnreadableFileError(f"the {packing} stream {wrong}") from None
 
 
 def _in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,6 @@ import msgspec
 from nearstream.streams.ingest.charset import REPLACEMENT, decode
 from nearstream.streams.ingest.media_type import HTML_START, binary_format, is_binary
 from nearstream.workers.crawl import warc
-from nearstream.workers.files import wacz
 from nearstream.workers.files.content import PACKED_SUFFIXES, UnreadableFileError
 from nearstream.workers.files.mail import MBOX_START, is_in_maildir
 
@@ -31,9 +30,7 @@ _UNREADABLE_MAX_RATIO = 0.1
 
 # How documents are found in a file. `html` is one web page, `mail` one message, `warc` what a crawler has stored, and
 # `json_objects` are usually one, over several lines.
-Kind = Literal[
-    "text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc", "wacz", "csv", "parquet"
-]
+Kind = Literal["text", "json_lines", "json_array", "json_objects", "html", "mail", "mbox", "warc", "csv", "parquet"]
 
 
 def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
@@ -44,8 +41,8 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     """
     suffix = _suffix(name)
     _refuse_unread(suffix, head)
-    if suffix in (".warc", ".wacz") or _WARC_START.match(head):
-        return _crawl(suffix, head, is_pipe=is_pipe)
+    if suffix == ".warc" or _WARC_START.match(head):
+        return _crawl()
     if suffix in _HTML_SUFFIXES or HTML_START.match(head):
         return _page(suffix, head)
     if other := _kind_of_table(suffix, head, is_pipe=is_pipe) or _kind_of_mail(name, suffix, head):
@@ -101,16 +98,16 @@ def _suffix(name: str) -> str:
 def _refuse_unread(suffix: str, head: bytes) -> None:
     if suffix == ".arc" or head.startswith(_ARC_START):
         raise UnreadableFileError("ARC is not read: make WARC of it with `warcio recompress FILE.arc.gz FILE.warc.gz`")
-    if suffix != ".wacz" and (reason := binary_format(head)):
+    if suffix == ".wacz":
+        raise UnreadableFileError("WACZ is not read: `unzip` it, and read the WARC files in its folder archive")
+    if reason := binary_format(head):
         raise UnreadableFileError(reason)
 
 
-def _crawl(suffix: str, head: bytes, *, is_pipe: bool) -> Kind:
+def _crawl() -> Kind:
     if not warc.is_available():
         raise UnreadableFileError("WARC is read with the extra `crawl`: pip install 'nearstream[crawl]'")
-    if suffix == ".wacz" and (is_pipe or not head.startswith(wacz.START)):
-        raise UnreadableFileError("expected a zip file, as the name says, that is no pipe")
-    return "wacz" if suffix == ".wacz" else "warc"
+    return "warc"
 
 
 def _kind_of_table(suffix: str, head: bytes, *, is_pipe: bool) -> Kind | None:

@@ -38,7 +38,6 @@ from nearstream.workers.files.mail import (
     whole_message,
 )
 from nearstream.workers.files.tables import Columns, Form, Row, Stored, csv_rows, json_document, parquet_rows
-from nearstream.workers.files.wacz import warc_files
 from nearstream.workers.mail.message import WHOLE_MAIL, MailRules
 
 STDIN = "-"
@@ -149,8 +148,6 @@ def _documents(path: str, mail: ReadMail, passed_over: Counter[str], columns: Co
         kind, content = _recognised(path, stream)
         if kind == "warc":
             found = _warc(_name(path), content, passed_over)
-        elif kind == "wacz":
-            found = _wacz(_name(path), stream, passed_over)
         elif kind == "mbox":
             found = _mbox(path, content, mail)
         elif kind in ("csv", "parquet"):
@@ -220,14 +217,6 @@ def _warc(name: str, content: Iterator[bytes], passed_over: Counter[str]) -> Ite
             offset, value, headers = found
             source = f"{name} (record at byte {offset})"
             yield _item(source, value, headers)
-
-
-def _wacz(name: str, stream: BufferedReader, passed_over: Counter[str]) -> Iterator[Item | Refused]:
-    for file, content in warc_files(stream):
-        try:
-            yield from _warc(f"{name}/{file}", content, passed_over)
-        except UnreadableFileError as error:  # the other files of it may be whole
-            yield Refused(f"{name}/{file}", str(error))
 
 
 # The byte of the unpacked file at which the record of a page begins, the page, and the fields of its document.

@@ -247,7 +247,7 @@ def test_the_text_of_a_page_is_its_paragraphs_headings_and_lines(pages: PageRead
     assert facts.parts == pack_parts([("Menu of the site", True), ("A notice", True)], HashKey.public())
     whole = reader(ALL)
     page = whole.read("<h1>The  flood</h1><p>It <b>rose</b>.</p><ul><li>one<li>two</ul>a<br>b<table><tr><td>c<td>d")
-    bomb = whole.read("<div>" * 5_000 + "<p>deep")
+    bomb = whole.read("<p class=a>" * (SIZE // 11 + 1) + "deep")
     framed = whole.read(PAGE).text
     whole.close()
     parts = ("The flood", "It rose.", "one", "two", "a", "b", "c d")
@@ -285,7 +285,7 @@ async def test_a_batch_keeps_its_order_and_its_texts(pages: PageReader) -> None:
         unsigned(0, html=PAGE),
         unsigned(1, text="<p>no page"),
         unsigned(2, raw=b"<p>one", content_type="text/html"),
-        unsigned(3, html="<div>" * 5_000 + "<p>deep"),
+        unsigned(3, html="<p class=a>" * (SIZE // 11 + 1) + "deep"),
         unsigned(4, html="<p>two"),
     ]
     read = [found for found, _ in await pages.with_texts(batch, until=math.inf)]
