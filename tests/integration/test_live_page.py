@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
+from time import monotonic
 from urllib.parse import quote
 
 import pytest
@@ -16,9 +17,9 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMatch, SourceRef
 from nearstream.schemas.documents.signature import Signature
-from nearstream.schemas.live.state import LiveLag
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.live.feed import Feed, Ring
+from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.kept.worker_states import WorkerState
 from tests.devstack.chromium import chromium
@@ -150,16 +151,15 @@ async def test_the_live_view_shows_what_arrives(browser: Browser) -> None:
 
 async def test_the_page_says_what_the_server_says_of_itself(browser: Browser) -> None:
     feed = new_feed()
-    feed.is_alerting, feed.loading, feed.day = False, 0.43, tuple(range(48))
-    feed.lag = LiveLag(records=70, seconds=12.0, trend="growing")
+    feed.is_alerting, feed.loading = False, 0.43
+    feed.lags[""] = monotonic(), [PartitionLag("documents", 0, 5, 0, 75, 12.0)]
     feed.workers = [
         WorkerState(worker="h:1", role="sign", group="g", state="catching_up", since_ms=NOW_MS, why="9 records wait")
     ]
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         await expect(page.locator("#unwatched")).to_contain_text("nearstream worker alert")
         await expect(page.locator("#loading")).to_have_text(re.compile(r"reading what was sent before the start: 43.%"))
-        await expect(page.locator("#day")).to_contain_text("1,128 in 24 hours")
-        await expect(page.locator(".tile.growing")).to_contain_text("records, the oldest for 12 s, rising")
+        await expect(page.locator(".tile", has_text="Lag")).to_contain_text("70records, the oldest for 12 s")
         word = page.locator(".tile .term", has_text="Lag")
         await word.focus()
         await expect(word.locator(".tip")).to_have_text("Records that wait for the workers.")
@@ -177,7 +177,7 @@ async def test_axe_finds_nothing_wrong_and_nothing_is_cut_off_at_the_width_of_a_
     feed.add(verdict("twice", kind="version"), NOW_MS)
     feed.add(verdict("x" * 512), NOW_MS)
     feed.letters.add(dead_letter(b"x" * 512))
-    feed.lag, feed.day = LiveLag(records=70, seconds=12.0, trend="growing"), tuple(range(48))
+    feed.lags[""] = monotonic(), [PartitionLag("documents", 0, 5, 0, 75, 12.0)]
     feed.workers = [WorkerState(worker="h:1", role="all", group="g", state="halted", since_ms=NOW_MS, why="4 in a row")]
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         await page.emulate_media(reduced_motion="reduce")

@@ -185,7 +185,7 @@ async def _serving(secured: Secured) -> AsyncIterator[aiohttp.ClientSession]:
         "api", redis=redis, api=f"127.0.0.1:{port}", api_seconds="60", label_delay_seconds="0"
     )
     log = secured.logs / "api.log"
-    with command(log, "serve", "--since", "1h", **deployment.given()):
+    with command(log, "serve", **deployment.given()):
         await log_says(log, "API: http://")
         await log_says(log, "connected to Kafka")
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:

@@ -155,7 +155,7 @@ async def test_without_a_broker_the_page_says_so_within_seconds_and_a_worker_is_
     async with (
         deployed(broker.address, redis_url, tmp_path) as deployment,
         served(redis_url, namespace=deployment.settings.namespace) as api,
-        fed_by_kafka(deployment.settings, api.feed, None),
+        fed_by_kafka(deployment.settings, api.feed),
     ):
 
         async def is_paused() -> bool:

@@ -66,8 +66,6 @@ class LiveLag(msgspec.Struct, frozen=True, kw_only=True):
 
     records: Count  # Records that wait for the workers.
     seconds: Seconds  # Age of the oldest of them.
-    # How their number moves, over a minute. `none`: at most a second's worth of records waits.
-    trend: Literal["none", "falling", "steady", "growing"]
 
 
 class LiveWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +111,6 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     growing: tuple[LiveFamily, ...]  # The families that most documents joined in the last ten minutes.
     collections: tuple[str, ...]  # Collections that were seen, at most 64.
     loading: Share | None  # Share of the last hour that is read after a start. Null: all.
-    day: tuple[int, ...]  # Verdicts of all collections in each half hour of a day. Empty: not known.
     alarmed: tuple[LiveFamily, ...]  # The families of `alerts` that are in memory.
     alerts: tuple[Alert, ...]  # Alerts that have not ended, and new families of the last hour, the newest first.
     silences: tuple[Silence, ...]  # What was said about `alerts` that are silent now.

@@ -50,9 +50,9 @@ def sentence(summary: str) -> str:
     return f"{summary[0].upper()}{summary[1:]}."
 
 
-def add_since(options: argparse._ActionsContainer, what: str, default: int | None, ending: str = "") -> None:
+def add_since(options: argparse._ActionsContainer, what: str, default: int | None) -> None:
     """Add an option for a time or an age."""
-    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d){ending}"
+    meaning = f"{what} since a time with zone (2026-03-02T08:15Z) or an age (15m, 24h, 7d)"
     options.add_argument("--since", type=since, default=default, metavar="T", help=meaning)
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 
 from nearstream.workers.cli import logs
-from nearstream.workers.cli.arguments import add_collection, add_index, add_since, add_timeout, declare, loopback
+from nearstream.workers.cli.arguments import add_collection, add_index, add_timeout, declare, loopback
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 
@@ -56,7 +56,6 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream serve`."""
     declare(parser, serve_api, example="NEARSTREAM_API=127.0.0.1:8080 nearstream serve --index FILE")
     add_index(parser, "checks, learns and decides in this process, without Kafka and Redis")
-    add_since(parser, "the live page begins with the events", None, ending=", by default 1h")
     add_timeout(parser, 30.0)
 
 
@@ -70,9 +69,7 @@ def serve_api(settings: Settings, options: argparse.Namespace) -> Exit:
     if not settings.hash_key:
         log.warning("NEARSTREAM_HASH_KEY is not set: the public key is used, so anyone can construct collisions")
     deployment = Deployment.of(settings)
-    asyncio.run(
-        serve_alone(deployment, options.index) if options.index else serve(deployment, options.timeout, options.since)
-    )
+    asyncio.run(serve_alone(deployment, options.index) if options.index else serve(deployment, options.timeout))
     return Exit.OK
 
 

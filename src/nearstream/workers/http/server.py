@@ -57,10 +57,8 @@ _STRANGE = b"\xe9"  # in no declared charset, so that what detects charsets is l
 log = logging.getLogger(__name__)
 
 
-async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | None) -> None:
+async def serve(deployment: Deployment, wait_seconds: float) -> None:
     """Serve the HTTP API and the live page until SIGINT or SIGTERM, once Redis has answered in time.
-
-    The live page begins with the events sent at a time or later, by default an hour ago.
 
     Raises:
         SettingsError: The address cannot be used, or the index has another scheme or key.
@@ -81,7 +79,7 @@ async def serve(deployment: Deployment, wait_seconds: float, since_ms: int | Non
     try:
         async with (
             connected(settings) as outbox,
-            fed_by_kafka(settings, feed, since_ms),
+            fed_by_kafka(settings, feed),
             serving(deployment, shared(deployment, index, outbox, feed), feed, gate) as address,
         ):
             log.info("API: http://%s/v1/check, live page: http://%s/", address, address)

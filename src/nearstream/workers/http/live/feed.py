@@ -87,10 +87,6 @@ class Rates:
         slots = [self._slots.get(number, empty).verdicts for number in numbers]
         return {kind: tuple(slot[kind] for slot in slots) for kind in VERDICT_KINDS}
 
-    def last_hour(self, now_ms: int) -> int:
-        """Return how many verdicts were counted in the last hour."""
-        return sum(map(sum, self.series(now_ms).values()))
-
     def per_second(self, now_ms: int) -> float:
         """Return the verdicts a second over the whole slots of the last minute."""
         minute = self._numbers(now_ms - SLOT_MS, _MINUTE_SLOTS)
@@ -209,12 +205,10 @@ class Feed:
 
     def __init__(self, clock: Callable[[], int], source: Literal["kafka", "file"] = "kafka") -> None:
         self.ring = Ring()
-        self.lag: LiveLag | None = None  # how far the workers are behind, if that is known
         # What was read of each group when, by the monotonic clock. The role is that of a group of its own, or empty.
         self.lags: dict[str, tuple[float, list[PartitionLag]]] = {}
         self.why = "no event source is connected yet"  # Why no events can be read now. Empty: they can.
         self.loading: float | None = None  # Share of the last hour that is read after a start. None: all of it.
-        self.day: tuple[int, ...] = ()  # Verdicts in each half hour of the last day. Empty: not known.
         self.away: dict[str, str] = {}  # of each service that does not answer now, its name and why
         self.workers: list[WorkerState] = []
         self.are_workers_known = False
@@ -271,12 +265,11 @@ class Feed:
             new_text=self._new_text(collection, now_ms),
             age_p50=p50,
             age_p99=p99,
-            lag=self.lag,
+            lag=self._lag(),
             largest=self.growth.largest(now_ms, _SHOWN, collection),
             growing=self.growth.growing(now_ms, _SHOWN, collection),
             collections=tuple(sorted(name for name in self._rates if name)),
             loading=self.loading,
-            day=() if collection else self._whole_day(rates.last_hour(now_ms)),
             alarmed=self.growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
             alerts=alerts,
             silences=self.alarms.silences(alerts, now_ms),
@@ -309,9 +302,13 @@ class Feed:
         found = [LiveNewText(collection=name, characters=all_, novel=novel) for name, all_, novel in counted if all_]
         return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
 
-    def _whole_day(self, last_hour: int) -> tuple[int, ...]:
-        """Return the counts of a day. Their sum is at least the count of the last hour."""
-        return (*self.day[:-1], self.day[-1] + max(last_hour - sum(self.day), 0)) if self.day else ()
+    def _lag(self) -> LiveLag | None:
+        """Return how far the workers are behind that share a group, None if it is not known."""
+        read_at, rows = self.lags.get("", (-_LAG_SECONDS, []))
+        if monotonic() - read_at >= _LAG_SECONDS:
+            return None
+        seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
+        return LiveLag(records=sum(row.records for row in rows), seconds=seconds)
 
     def _troubles(self) -> tuple[str, ...]:
         """Return a sentence for each cause of stopped workers and each topic without readers."""

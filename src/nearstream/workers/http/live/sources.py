@@ -3,18 +3,15 @@
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
-from itertools import pairwise
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.live.state import LiveLag
 from nearstream.schemas.topics.codec import time_sent
 from nearstream.schemas.topics.dead_letter import read_dead_letter
-from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS
+from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DOCUMENTS, EVENT_TOPICS, SIGNATURES, VERDICTS, Topic
 from nearstream.schemas.verdicts.events import Retraction
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
@@ -29,8 +26,8 @@ from nearstream.workers.kafka.client import (
     require_answer,
 )
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
-from nearstream.workers.kafka.lag import PartitionLag, group_members, lag_reader, unread
-from nearstream.workers.kafka.offsets import ever_committed_if_known, partitions
+from nearstream.workers.kafka.lag import group_members, lag_reader, unread
+from nearstream.workers.kafka.offsets import partitions
 from nearstream.workers.kafka.records import event_of, follow_from, offsets_since
 from nearstream.workers.kafka.whole_topic import read_silences, read_topic
 from nearstream.workers.redis.kept.label_guards import LabelGuards
@@ -40,45 +37,35 @@ from nearstream.workers.redis.server.client import Caller
 PAST_RECORDS = 50_000  # of a partition, that are read at most after a start
 _TURN = 200  # records after which others have their turn
 _HOUR_MS = 3_600_000
-_DAY_SECONDS = 5.0
 _CONNECT_SECONDS = 30.0
 _RETRY_SECONDS = 2.0
 _LAG_SECONDS = 5.0
-_ALERTING_SECONDS = 5.0
 _STOP_SECONDS = 5.0
 _WATCH_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0  # for any broker, and for Redis
 _BROKER_SECONDS = 0.9  # for one, so that another is asked in time
 
 log = logging.getLogger(__name__)
-SLOT_SECONDS = 1_800
-SLOTS = 48
 _MINUTE_SECONDS = 60.0
-_NOTABLE_SECONDS = 1.0  # age of the oldest waiting record below which the lag is that of a batch in work
-_CHANGE = 0.1  # share by which the lag has to differ from that of a minute ago
 
 
 @asynccontextmanager
-async def fed_by_kafka(settings: Settings, feed: Feed, since_ms: int | None) -> AsyncIterator[None]:
+async def fed_by_kafka(settings: Settings, feed: Feed) -> AsyncIterator[None]:
     """Feed the live page while the block runs, however often Kafka is away.
 
     The consumers have no group, so they commit nothing and move no offset of the workers. They begin with the events
-    sent at a time or later, by default an hour ago.
+    of the last hour.
     """
     # All that these topics keep, which is little, and what comes.
     alerts = partial(read_topic, settings, ALERTS.name, feed.alarms.take, _CONNECT_SECONDS, until_end=False)
     silences = partial(read_silences, settings, feed.alarms.silence, _CONNECT_SECONDS, until_end=False)
+    alone = own_group(settings, "alert")
     work = (
-        _follow(settings, feed, since_ms),
-        _repeat("counts of a day", partial(_count_day, settings, feed), _DAY_SECONDS),
-        _repeat("lag", partial(_read_lag, settings, feed), _LAG_SECONDS),
+        _follow(settings, feed),
+        _repeat("lag", partial(_read_lag, settings, feed, "", (DOCUMENTS, SIGNATURES, VERDICTS)), _LAG_SECONDS),
+        _repeat("lag of alerts", partial(_read_lag, alone, feed, "alert", (VERDICTS, DEAD_LETTERS)), _LAG_SECONDS),
         _repeat("alerts", alerts, _RETRY_SECONDS),
         _repeat("silences", silences, _RETRY_SECONDS),
-        _repeat(
-            "news of the worker alert",
-            partial(_ask_for_alerting, own_group(settings, "alert"), feed),
-            _ALERTING_SECONDS,
-        ),
         _follow_letters(settings, feed),
         _watch(settings, feed),
     )
@@ -101,9 +88,9 @@ def say_ended(feed: Feed, task: asyncio.Task[None]) -> None:
         log.error("what feeds the live page has failed", exc_info=error)
 
 
-async def _follow(settings: Settings, feed: Feed, since_ms: int | None) -> None:
+async def _follow(settings: Settings, feed: Feed) -> None:
     """Feed events until this is cancelled, those of an outage included."""
-    since_ms = _now_ms() - _HOUR_MS if since_ms is None else since_ms
+    since_ms = _now_ms() - _HOUR_MS
     while True:
         try:
             topics = [settings.topic_prefix + topic.name for topic in EVENT_TOPICS]
@@ -146,16 +133,6 @@ def _take(feed: Feed, record: ConsumerRecord, first_topic: str) -> None:
     feed.add(event, int(sent.timestamp() * 1000) if sent else record.timestamp_ms)
 
 
-async def _count_day(settings: Settings, feed: Feed) -> None:
-    """Keep the counts of the last day up to date as long as Kafka answers."""
-    tps = await partitions(settings, [settings.topic_prefix + VERDICTS.name], _CONNECT_SECONDS)
-    async with consumer(settings, _CONNECT_SECONDS) as client:
-        counts = DayCounts(client, tps)
-        while True:
-            feed.day = await counts.read(_now_ms())
-            await asyncio.sleep(_DAY_SECONDS)
-
-
 async def _watch(settings: Settings, feed: Feed) -> None:
     """Ask every second whether a broker answers, because a consumer waits in silence while none does."""
     while True:
@@ -191,43 +168,30 @@ async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds:
         await asyncio.sleep(pause_seconds)
 
 
-async def _read_lag(settings: Settings, feed: Feed) -> None:
-    """Keep the lag up to date as long as Kafka answers."""
+async def _read_lag(settings: Settings, feed: Feed, role: str, topics: Sequence[Topic]) -> None:
+    """Keep the lag of a group up to date as long as Kafka answers, that of a role alone or of all others."""
+    verdicts = settings.topic_prefix + VERDICTS.name
     try:
         async with (
             admin(settings, _CONNECT_SECONDS) as client,
-            lag_reader(settings, _CONNECT_SECONDS, (DOCUMENTS, SIGNATURES, VERDICTS)) as read_lag,
+            lag_reader(settings, _CONNECT_SECONDS, topics) as read_lag,
         ):
-            trend, verdicts = Trend(), settings.topic_prefix + VERDICTS.name
             while True:
                 members = await group_members(client, settings.group)
                 rows = await read_lag()
-                if not any(row.topic == verdicts and row.committed >= 0 for row in rows):  # there is no worker `decide`
-                    rows = [row for row in rows if row.topic != verdicts]
-                feed.lags[""] = (time.monotonic(), rows)
-                feed.lag = trend.add(rows, time.monotonic())
+                reads_verdicts = any(row.topic == verdicts and row.committed >= 0 for row in rows)
+                if role:
+                    feed.is_alerting = reads_verdicts
+                if not reads_verdicts:  # no worker `decide` or `alert` has ever run
+                    rows = [row for row in rows if row.topic.endswith((DOCUMENTS.name, SIGNATURES.name))]
+                feed.lags[role] = (time.monotonic(), rows)
                 # What has just been sent to a new deployment waits for a worker that may be starting.
                 late = [row for row in rows if row.committed >= 0 or (row.seconds or 0) > _MINUTE_SECONDS]
-                feed.unread[settings.group] = tuple(unread(late, members))
+                feed.unread[settings.group] = tuple(unread(late, members, role))
                 await asyncio.sleep(_LAG_SECONDS)
     finally:
-        feed.lag = None
+        feed.lags.pop(role, None)
         feed.unread.pop(settings.group, None)
-
-
-async def _ask_for_alerting(settings: Settings, feed: Feed) -> None:
-    """Ask whether a worker `alert` of this group has ever read the verdicts, and how far it is behind."""
-    topic = settings.topic_prefix + VERDICTS.name
-    feed.is_alerting = await ever_committed_if_known(settings, topic, _CONNECT_SECONDS)
-    if feed.is_alerting:
-        async with (
-            admin(settings, _CONNECT_SECONDS) as client,
-            lag_reader(settings, _CONNECT_SECONDS, (VERDICTS, DEAD_LETTERS)) as read_lag,
-        ):
-            members = await group_members(client, settings.group)
-            rows = await read_lag()
-            feed.lags["alert"] = (time.monotonic(), rows)
-            feed.unread[settings.group] = tuple(unread(rows, members, "alert"))
 
 
 async def _follow_letters(settings: Settings, feed: Feed) -> None:
@@ -255,49 +219,6 @@ async def _follow_letters(settings: Settings, feed: Feed) -> None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-class DayCounts:
-    """The verdicts sent in each half hour of the last day."""
-
-    def __init__(self, client: AIOKafkaConsumer, partitions: Sequence[TopicPartition]) -> None:
-        self._client, self._partitions = client, partitions
-        self._places: dict[int, int] = {}  # the sum of the offsets at the begin of a slot, by number of the slot
-
-    async def read(self, now_ms: int) -> tuple[int, ...]:
-        """Return the number of records in each slot, the running one last."""
-        last = now_ms // (1000 * SLOT_SECONDS)
-        wanted = range(last - SLOTS + 1, last + 1)
-        self._places = {slot: place for slot, place in self._places.items() if slot in wanted}
-        for slot in wanted:
-            if slot not in self._places:
-                found = await offsets_since(self._client, self._partitions, slot * 1000 * SLOT_SECONDS)
-                self._places[slot] = sum(found.values())
-        end = sum((await self._client.end_offsets(self._partitions)).values())
-        places = [*(self._places[slot] for slot in wanted), end]
-        return tuple(max(after - before, 0) for before, after in pairwise(places))
-
-
-class Trend:
-    """The lag of the last minute."""
-
-    def __init__(self) -> None:
-        self._readings: deque[tuple[float, int]] = deque()
-
-    def add(self, rows: Sequence[PartitionLag], now: float) -> LiveLag:
-        """Take the lag of all partitions at a time by a clock that never goes back, and return it with its trend."""
-        records = sum(row.records for row in rows)
-        seconds = max((row.seconds or 0.0 for row in rows), default=0.0)
-        while self._readings and self._readings[0][0] < now - _MINUTE_SECONDS:
-            self._readings.popleft()
-        before = self._readings[0][1] if self._readings else records
-        self._readings.append((now, records))
-        if seconds <= _NOTABLE_SECONDS:
-            return LiveLag(records=records, seconds=seconds, trend="none")
-        if records > before * (1 + _CHANGE):
-            return LiveLag(records=records, seconds=seconds, trend="growing")
-        is_falling = records < before * (1 - _CHANGE)
-        return LiveLag(records=records, seconds=seconds, trend="falling" if is_falling else "steady")
 
 
 @asynccontextmanager

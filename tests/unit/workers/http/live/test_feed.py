@@ -1,4 +1,4 @@
-"""The feed takes each event and each dead letter once, and adds them up; the lag has a trend."""
+"""The feed takes each event and each dead letter once, and adds them up."""
 
 import json
 
@@ -10,9 +10,7 @@ from nearstream.schemas.documents.evidence import Amount
 from nearstream.schemas.live.state import LiveState
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.workers.http.live.feed import COLLECTIONS, SLOT_MS, SLOTS, Rates, Ring
-from nearstream.workers.http.live.sources import Trend
 from nearstream.workers.http.live.troubles import LETTERS, Letters
-from nearstream.workers.kafka.lag import PartitionLag
 from tests.support.live import NOW_MS, dead_letter, new_feed, removal, verdict
 
 
@@ -136,21 +134,3 @@ def test_letters_have_a_bound() -> None:
     assert letters.detail(stored[0].dead_id) is None
     shown = letters.shown(NOW_MS)
     assert (len(shown.letters), shown.reasons[0].count) == (LETTERS, LETTERS + 1)
-
-
-def test_a_trend_compares_with_a_minute_ago() -> None:
-    for waiting, trend in [
-        ([0, 0], "none"),
-        ([100, 120], "growing"),
-        ([100, 80], "falling"),
-        ([100, 105], "steady"),
-        ([500, *[100] * 13], "steady"),
-        ([0, 100], "growing"),
-    ]:
-        measured = Trend()
-        for place, records in enumerate(waiting):
-            lag = measured.add([PartitionLag("d", 0, 0, 0, records, 9.0 if records else None)], 5.0 * place)
-        assert (lag.trend, lag.records) == (trend, waiting[-1])
-    measured = Trend()
-    measured.add([], 0.0)
-    assert measured.add([PartitionLag("d", 0, 0, 0, 50, 0.3)], 5.0).trend == "none"  # a batch in work

@@ -31,7 +31,6 @@ export class LiveView {
     this.stack = new Stack(230, "Verdicts of the last hour by kind");
     this.legend = el("div", { class: "legend" });
     this.loading = el("span", { class: "quiet", id: "loading", role: "status" });
-    this.day = el("span", { class: "right day", id: "day" });
     this.families = el("ul", { class: "rows", id: "growing" });
     this.ticker = el("ol", { class: "ticker", id: "ticker", "aria-label": "Verdicts as they arrive, the newest first" });
     this.hold = el("button", { type: "button", class: "right", "aria-pressed": "false", onclick: () => this.toggle() }, "Hold");
@@ -41,7 +40,7 @@ export class LiveView {
       el("h1", { class: "sr" }, "Live"),
       this.alarms,
       el("div", { class: "tiles" }, Object.values(this.tiles).map((each) => each.element)),
-      el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts of the last hour"), this.loading, this.day), this.stack.element, this.legend),
+      el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts of the last hour"), this.loading), this.stack.element, this.legend),
       el("div", { class: "columns" },
         card("Families that grow now", this.families),
         el("section", { class: "card" }, el("div", { class: "head" }, el("h2", {}, "Verdicts as they arrive"), this.hold), this.ticker)),
@@ -77,13 +76,11 @@ export class LiveView {
     age.value.textContent = seconds(state.age_p50);
     age.note.textContent = state.age_p50 === null ? "no verdict in the last minute" : `median since observed, 99 % within ${seconds(state.age_p99)}`;
     lag.value.textContent = state.lag ? count(state.lag.records) : "–";
-    lag.element.className = `card tile ${state.lag?.trend ?? ""}`;
-    lag.note.textContent = state.lag ? (state.lag.records ? waiting(state.lag) : "the workers are up to date") : state.source === "kafka" ? "not known" : "one process, nothing waits";
+    lag.note.textContent = state.lag ? (state.lag.records ? `records, the oldest for ${seconds(state.lag.seconds)}` : "the workers are up to date") : state.source === "kafka" ? "not known" : "one process, nothing waits";
     refused.element.hidden = state.dead_letters_1h === null;
     refused.value.textContent = count(state.dead_letters_1h ?? 0);
     refused.note.replaceChildren(state.dead_letters_1h ? el("a", { href: to("letters") }, "refused in the last hour") : "every record of the last hour was read");
     this.loading.textContent = state.loading === null ? "" : `reading what was sent before the start: ${percent(state.loading)}`;
-    this.showDay(state.day);
     const slot = 1000 * state.slot_seconds;
     this.stack.draw(state.verdicts, (Math.floor(Date.parse(state.now) / slot) + 1) * slot, state.slot_seconds);
     this.legend.replaceChildren(...KINDS.filter((kind) => totals[kind]).reverse().map((kind) =>
@@ -119,15 +116,6 @@ export class LiveView {
     }
   }
 
-  /** Show the verdicts of a day in half hours. */
-  showDay(day) {
-    const text = day.join();
-    if (text === this.dayShown) return;
-    this.dayShown = text;
-    const all = day.reduce((sum, number) => sum + number, 0);
-    this.day.replaceChildren(...(day.length ? [el("span", { class: "quiet" }, `${count(all)} in 24 hours`), spark(day, "Verdicts in each half hour of the last day")] : []));
-  }
-
   /** Show the alerts that have not ended, or that nobody looks for storms. */
   alarm({ alerts, silences, is_alerting, alarmed }) {
     const said = new Map(silences.map((silence) => [subjectOf(silence), silence]));
@@ -144,9 +132,6 @@ export class LiveView {
 }
 
 const subjectOf = ({ collection, name, subject }) => JSON.stringify([collection, name, subject]);
-
-const MOVES = { none: "", falling: ", falling", steady: ", neither rising nor falling", growing: ", rising" };
-const waiting = (lag) => `records, the oldest for ${seconds(lag.seconds)}${MOVES[lag.trend]}`;
 
 function alarmCard(alert, family) {
   const isLetters = alert.name === "dead_letters", founder = family?.founder ?? alert.founder;
