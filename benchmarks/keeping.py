@@ -24,9 +24,8 @@ from typing import Any
 
 from nearstream.workers.config.settings import load
 from nearstream.workers.files.source import read
-from nearstream.workers.operations.keeping.choosing import Limit, choose
+from nearstream.workers.operations.keeping.choosing import Limit, choose, index_of_kept
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.pipeline.in_process import embedded
 
 _WORD = re.compile(r"\w+")
 _SLOTS, _RESEMBLANCE, _WORDS = 128, 0.8, 5
@@ -52,8 +51,9 @@ def by_nearstream(path: Path, limit: Limit) -> Kept:
 
     async def run() -> Kept:
         deployment = Deployment.of(load({}))
-        choices = choose(deployment, embedded(deployment), read([str(path)]), limit)
-        return [not choice.is_dropped async for choice in choices]
+        with index_of_kept(deployment, None, "") as index:
+            choices = choose(deployment, index, read([str(path)]), limit)
+            return [not choice.is_dropped async for choice in choices]
 
     return asyncio.run(run())
 

@@ -3,13 +3,14 @@
 import argparse
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from nearstream.workers.config.exit_codes import Exit, RefusalError
-from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message
+from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ def wrong_use(options: argparse.Namespace) -> str:
     rest = [name for name in ("max_new", "columns", "report", "overwrite") if getattr(options, name)]
     if rest and not options.keep:
         return f"expected --keep OUT with --{rest[0].replace('_', '-')}"
-    others = [name for name in ("reference", "index", "all", "events", "json") if getattr(options, name)]
-    if options.keep and options.report and os.path.realpath(options.keep) == os.path.realpath(options.report):
-        return "expected --report with another file than --keep"
+    others = [name for name in ("reference", "all", "events", "json") if getattr(options, name)]
+    written = [os.path.realpath(each) for each in (options.keep, options.report, options.index) if each]
+    if options.keep and len({*written}) < len(written):
+        return "expected another file for each of --keep, --report and --index"
     return f"expected --keep without --{others[0]}" if options.keep and others else ""
 
 
@@ -70,27 +72,28 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     """Write what is kept and the report, and print what was dropped."""
     from nearstream.workers.files.source import as_row, bytes_of, read
     from nearstream.workers.files.tables import Columns
-    from nearstream.workers.operations.keeping.choosing import Limit, choose
+    from nearstream.workers.operations.keeping.choosing import Limit, choose, index_of_kept
     from nearstream.workers.operations.keeping.reporting import Data, Sums, page
     from nearstream.workers.operations.keeping.writing import KeptFile, new_file
     from nearstream.workers.operations.signatures import report
-    from nearstream.workers.pipeline.in_process import embedded
 
     given = options.max_new or "100"
     sums = Sums(Limit(float(given.rstrip("%")), given.endswith("%")))
-    for path in filter(None, (options.keep, options.report)):
+    for path in filter(None, (options.keep, options.report, options.index)):
         _require_outside(path, options.paths)
     refused, incomplete, passed_over = 0, Counter[str](), Counter[str]()
     progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
-    columns = Columns(options.text_column, options.id_column)
-    found = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
-    items = (as_row(item, columns) for item in found)
-    with ExitStack() as files:
+    run = f" ({utc_time(time.time_ns() // 1_000_000, 'milliseconds')})" if options.index else ""
+    with ExitStack() as until_written, ExitStack() as files:
         out = files.enter_context(new_file(options.keep, replaces=options.overwrite))
         told = files.enter_context(new_file(options.report, replaces=options.overwrite)) if options.report else None
         data = Data(told) if told and options.report.endswith(".json") else None
+        index = until_written.enter_context(index_of_kept(deployment, options.index, os.path.dirname(options.keep)))
         kept = KeptFile(out, options.columns)
-        async for choice in choose(deployment, embedded(deployment), progress.reach(items), sums.limit):
+        columns = Columns(options.text_column, options.id_column, kept.begin)
+        found = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
+        items = (as_row(item, columns) for item in progress.reach(found))
+        async for choice in choose(deployment, index, items, sums.limit, run):
             report(choice.outcome.source, choice.outcome.degraded, incomplete)
             refused += _say_refusal(choice)
             dropped = sums.take(choice)

@@ -62,7 +62,7 @@ class _Stored:
 
 
 def read_pieces(stream: BufferedReader, name: str) -> Iterator[bytes]:
-    """Yield the content of a file in pieces: unpacked, in UTF-8, without a byte order mark.
+    """Yield the content of a file in pieces, unpacked, in UTF-8, with its mark.
 
     Gzip and zstd are recognised by their first bytes, UTF-16 and UTF-32 by their byte order mark. What arrives through
     a pipe that is not compressed is yielded as soon as it arrives. A file whose name has a suffix of `PACKED_SUFFIXES`
@@ -140,7 +140,7 @@ def _in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if start.startswith(mark):
             next(pieces)
-            return _decoded(chain([start.removeprefix(mark)], pieces), encoding)
+            return chain([codecs.BOM_UTF8], _decoded(chain([start.removeprefix(mark)], pieces), encoding))
     return pieces
 
 

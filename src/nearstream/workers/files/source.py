@@ -3,13 +3,14 @@
 import os
 import sys
 import time
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from io import BufferedReader
-from itertools import count
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 import msgspec
@@ -273,12 +274,14 @@ def _open(path: str) -> BufferedReader:
 
 
 def _recognised(path: str, stream: BufferedReader) -> tuple[Kind, Iterator[bytes]]:
-    """Return what an open file holds, and its content."""
+    """Return the kind of an open file, and its content. Only a table keeps a byte order mark."""
     is_pipe = path == STDIN or not os.path.isfile(path)
     # A pipe may be idle for long after its first line, which has to be read by then.
     pieces = read_pieces(stream, path)
     head, content = with_head(pieces, lambda head: len(head) >= HEAD_BYTES or (is_pipe and b"\n" in head.lstrip()))
-    return kind_of(path, head, is_pipe=is_pipe), content
+    bare = head.removeprefix(BOM_UTF8)
+    kind = kind_of(path, bare, is_pipe=is_pipe)
+    return kind, content if kind == "csv" or bare == head else chain([bare], islice(content, 1, None))
 
 
 def _text(path: str, content: Iterator[bytes]) -> Item:

@@ -1,7 +1,8 @@
 """Read tables: each row of a CSV or Parquet file is a document."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain
@@ -17,14 +18,6 @@ _ROWS_AT_ONCE = 64
 _FIELDS = ("text", "id", "url")  # of a document that a row may have
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of tables that are not named as the fields of documents."""
-
-    text: str = "text"  # the column that holds the texts
-    id: str = "id"  # The column that holds the ids. Rows of a table without it have ids by their texts.
-
-
 class Form(NamedTuple):
     """How a file holds a document, so that another file can be written in this form."""
 
@@ -33,6 +26,15 @@ class Form(NamedTuple):
     separator: str = ""  # what stands between the cells of a CSV file
     head: bytes = b""  # the first row of a CSV file, as it came
     schema: Any = None  # the schema of a Parquet file, of a library without types
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of tables that are not named as the fields of documents."""
+
+    text: str = "text"  # the column that holds the texts
+    id: str = "id"  # The column that holds the ids. Rows of a table without it have ids by their texts.
+    begin: Callable[[Form], object] = bool  # takes the form of each table, before the rows of the table
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,13 @@ def csv_rows(content: Iterator[bytes], columns: Columns) -> Iterator[Row]:
     csv.field_size_limit(DOCUMENT_MAX_BYTES)
     lines = _Lines(content)
     texts = iter(lines)
-    first = next(texts, "")
+    first = next(texts, "").removeprefix(BOM_UTF8.decode("latin-1"))
     separator = max(_SEPARATORS, key=first.count)
     reader = csv.reader(chain([first], texts), delimiter=separator, strict=True)
     names = tuple(map(_text_of, _cells(reader)))
     form = Form("csv", names, separator, b"".join(lines.taken))
     places = _places(names, columns)
+    columns.begin(form)
     while True:
         number, refusal = reader.line_num + 1, ""
         lines.taken.clear()
@@ -129,6 +132,7 @@ def parquet_rows(stream: BufferedReader, columns: Columns) -> Iterator[Row]:
         file = ParquetFile(stream)
         form = Form("parquet", tuple(file.schema_arrow.names), schema=file.schema_arrow)
         places = _places(form.names, columns)
+        columns.begin(form)
         for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE):
             found = {name: batch.column(place).to_pylist() for name, place in places.items()}
             for place in range(batch.num_rows):

@@ -81,8 +81,8 @@ class Embedded:
             read = [self.read_item(item, read_as) for item in some]
             arrivals = [arrival for _, arrival in read if arrival is not None]
             matched = iter(await self.matcher.match_all(arrivals, are_apart=True))
+            self.keep(arrivals)
             if self.index is not None:
-                _keep(self.index, arrivals)
                 self.index.commit()
             for outcome, arrival in read:
                 yield outcome if arrival is None else self._told(outcome, next(matched))
@@ -114,18 +114,19 @@ class Embedded:
         outcome = Outcome(item.source, degraded=signature.degraded, page=facts, text=unsigned.document.text or "")
         return outcome, Arrival(signature.document_key, signature)
 
+    def keep(self, arrivals: Iterable[Arrival]) -> None:
+        """Keep signatures in the file of the index, and forget the signatures of removed documents."""
+        if self.index is None:
+            return
+        for each in arrivals:
+            value, at_ms = encode_signature(each.signature) if each.signature else None, time.time_ns() // 1_000_000
+            self.index.keep(each.document_key.encode(), value, at_ms)
+
     def _told(self, outcome: Outcome, matched: Matched) -> Outcome:
         verdict = matched.verdict
         if verdict is not None and verdict.family.ordinal == 1:
             self._founders.add(matched.registered.number)
         return replace(outcome, events=matched.events, verdict=verdict)
-
-
-def _keep(index: IndexFile, arrivals: Iterable[Arrival]) -> None:
-    """Keep the signatures of documents, and forget those of removed ones."""
-    for each in arrivals:
-        value, at_ms = encode_signature(each.signature) if each.signature else None, time.time_ns() // 1_000_000
-        index.keep(each.document_key.encode(), value, at_ms)
 
 
 def batches(items: Iterable[Item | Refused], most: int) -> Iterator[list[Item | Refused]]:

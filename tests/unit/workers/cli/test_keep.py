@@ -1,10 +1,13 @@
 """`scan --keep` writes the documents of which enough is new, in the form in which they came."""
 
+import codecs
 import csv
 import errno
 import io
 import json
 import os
+import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +75,7 @@ def test_what_covers_a_dropped_document_is_kept(scan: Callable[..., str]) -> Non
 
 
 def test_rows_of_a_csv_file_are_kept_as_they_came(scan: Callable[..., str]) -> None:
-    head, cafe = b"no;Body;x\r\n", f'2;"{B};\r\n""caf\u00e9"" ";'.encode("cp1252")
+    head, cafe = codecs.BOM_UTF8 + b'"no";Body;x\r\n', f'2;"{B};\r\n""caf\u00e9"" ";'.encode("cp1252")
     rows = [
         f'1;"{A}";\r\n'.encode(),
         cafe + b"y\r\n",
@@ -104,6 +107,28 @@ def test_rows_of_a_parquet_file_are_kept_with_their_types(scan: Callable[..., st
     assert [found.column("novel").to_pylist()[at] for at in (7, -1)] == [len(texts[7]), None]
     Path("broken.parquet").write_bytes(Path("in.parquet").read_bytes()[:-9])
     assert "damaged" in scan("broken.parquet", code=65)
+    pq.write_table(pq.read_table("in.parquet")[:0], "none.parquet")
+    scan("none.parquet", "--keep", "none", "--columns", "novel")
+    assert (found[:0]).equals(pq.read_table("none"))
+
+
+def test_of_a_table_without_rows_the_head_is_kept(scan: Callable[..., str]) -> None:
+    Path("in.csv").write_text("id,text\n")
+    scan("in.csv", "--keep", "out.csv", "--columns", "of")
+    assert Path("out.csv").read_text() == "id,text,of\n"
+
+
+def test_a_later_run_with_an_index_keeps_what_is_in_none_of_the_earlier_runs(scan: Callable[..., str]) -> None:
+    """Each day brings a file of one name, whose lines have other texts and perhaps no ids."""
+    days, kept = ([A, B], [A + B, A, CHANGE * 9], [B, CHANGE * 9 + A]), []
+    for day in days:
+        Path("day.jsonl").write_text("\n".join(json.dumps({"text": each}) for each in day))
+        scan("day.jsonl", "--keep", "out", "--overwrite", "--index", "seen.db", "--report", "r.json")
+        kept += [json.loads(line)["text"] for line in Path("out").read_text().splitlines()]
+    assert kept == [A, B, CHANGE * 9]
+    dropped = json.loads(Path("r.json").read_text())["dropped"]
+    assert [re.sub(r" \(2.*\)", "", each["of"]) for each in dropped] == ["day.jsonl:2", "day.jsonl:1"]
+    assert sorted(os.listdir()) == ["day.jsonl", "out", "r.json", "seen.db"]
 
 
 def test_files_of_one_document_are_listed(scan: Callable[..., str]) -> None:
@@ -142,21 +167,31 @@ def test_what_cannot_be_meant_is_refused(
     assert os.listdir() == ["in"]
 
 
-@pytest.mark.parametrize(("failure", "code"), [(KeyboardInterrupt(), 130), (OSError(errno.ENOSPC, "No space"), 74)])
+FULL = OSError(errno.ENOSPC, "No space")
+
+
+@pytest.mark.parametrize(("failure", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (FULL, 74)])
 def test_an_end_before_the_end_leaves_no_file(
-    failure: BaseException, code: int, scan: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    failure: signal.Signals | OSError,
+    code: int,
+    scan: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Path("in.jsonl").write_bytes(b"\n".join(ROWS))
     Path("out.jsonl").write_text("from before")
 
     def fail(*_: object) -> None:
-        raise failure
+        if isinstance(failure, OSError):
+            raise failure
+        signal.raise_signal(failure)
 
-    monkeypatch.setattr(writing.KeptFile, "close", fail)
-    said = scan("in.jsonl", "--keep", "out.jsonl", "--report", "r.html", "--overwrite", code=code)
-    assert "out.jsonl was not written" in said
-    assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl"]
+    written = "--keep", "out.jsonl", "--report", "r.html", "--overwrite", "--index", "seen.db"
+    with monkeypatch.context() as failing:
+        failing.setattr(writing.KeptFile, "close", fail)
+        assert "out.jsonl was not written" in scan("in.jsonl", *written, code=code)
+    assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl", "seen.db"]
     assert Path("out.jsonl").read_text() == "from before"
+    assert scan("in.jsonl", *written).startswith("kept 2 of 5 documents")  # the index has nothing of the first run
 
 
 @pytest.mark.parametrize(
@@ -191,4 +226,6 @@ def test_nothing_is_replaced_by_what_could_not_be_read(scan: Callable[..., str])
     Path("link").symlink_to("out")
     for target in ("link", os.devnull, ".", "nowhere/out"):
         assert "expected the name of a file" in scan("in.csv", "--keep", target, "--overwrite", code=74)
-    assert "another file than --keep" in scan("in.csv", "--keep", "new", "--report", "new", code=2)
+    assert "expected another file for each of --keep, --report and --index" in scan(
+        "in.csv", "--keep", "new", "--report", "new", code=2
+    )

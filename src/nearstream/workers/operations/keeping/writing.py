@@ -42,7 +42,7 @@ def new_file(path: str, *, replaces: bool) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)
-    except (Exception, KeyboardInterrupt) as error:
+    except BaseException as error:
         print_message(f"{escaped(path, PATH_CHARACTERS)} was not written")
         if isinstance(error, OSError) and not error.filename:
             error.filename = path
@@ -66,12 +66,10 @@ class KeptFile:
         Raises:
             RefusalError: It came in another form than the first one, or has a column of this name already.
         """
-        form = stored.form._replace(head=b"")
-        if self._form is None:
-            self._begin(form, stored.form.head)
-        elif form != self._form:
+        form, expected = stored.form._replace(head=b""), self.begin(stored.form)
+        if form != expected:
             raise RefusalError(
-                f"{source}: expected {_described(self._form)} as before, not {_described(form)}, scan each form alone",
+                f"{source}: expected {_described(expected)} as before, not {_described(form)}, scan each form alone",
                 Exit.UNREADABLE,
             )
         if self._rows is not None:
@@ -84,14 +82,18 @@ class KeptFile:
         if self._rows is not None:
             self._rows.close()
 
-    def _begin(self, form: Form, head: bytes) -> None:
-        self._form = form
+    def begin(self, form: Form) -> Form:
+        """Return the form of the file, whose head is written before its first row."""
+        if self._form is not None:
+            return self._form
+        self._form = form._replace(head=b"")
         if taken := sorted({*form.names} & {*self._columns}):
             raise self._clash(taken[0])
         if form.kind == "parquet":
             self._rows = _ParquetRows(self._file, form, self._columns)
         elif form.kind == "csv":
-            self._file.write(_with_cells(head, form.separator, self._columns))
+            self._file.write(_with_cells(form.head, form.separator, self._columns))
+        return self._form
 
     def _line(self, source: str, stored: Stored, told: Told) -> bytes:
         values = [told.get(name) for name in self._columns]
