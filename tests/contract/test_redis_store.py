@@ -29,8 +29,8 @@ from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Local, Shape
 from nearstream.workers.redis.server.functions import function_library, function_name, load_functions
-from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
+from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
 from nearstream.workers.redis.store.opening import open_store
 from nearstream.workers.redis.store.transport import RedisTransport
@@ -73,7 +73,7 @@ async def layout(client: Redis) -> AsyncIterator[StoreLayout]:
 
 
 def _transport(client: Redis, layout: StoreLayout, calls: LaneCalls) -> RedisTransport:
-    return RedisTransport(HeldConnections(client.connection_pool), layout, calls)
+    return RedisTransport(SharedConnection(client.connection_pool), layout, calls)
 
 
 class Traffic:

@@ -1,4 +1,4 @@
-"""Calls to the index: cancellation, calls that share a connection, and calls that hold one."""
+"""Calls to the index: cancellation, refusals, and a frozen server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,10 +8,9 @@ import pytest
 from redis.exceptions import ConnectionError, ResponseError
 from redis.exceptions import TimeoutError as NoReplyError
 
-from nearstream.workers.redis.server import held_connections, shared_connection
+from nearstream.workers.redis.server import shared_connection as connection_module
 from nearstream.workers.redis.server.address import Connection
-from nearstream.workers.redis.server.client import ask, connect, connect_lanes, connect_to_ask, open_client
-from nearstream.workers.redis.server.held_connections import HeldConnections
+from nearstream.workers.redis.server.client import ask, connect, open_client, shared_connection
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
 from tests.devstack.server import running
@@ -35,28 +34,21 @@ async def test_a_call_is_cancelled_at_whatever_moment_that_comes(redis_url: str)
         assert await ask(client, "ECHO", b"again") == b"again"
 
 
-@pytest.fixture(params=["one for all calls", "one for each call"])
-async def shared(redis_url: str, request: pytest.FixtureRequest) -> AsyncIterator[SharedConnection | HeldConnections]:
-    is_one = request.param == "one for all calls"
-    connection = _shared(redis_url) if is_one else _held(redis_url)
+@pytest.fixture
+async def shared(redis_url: str) -> AsyncIterator[SharedConnection]:
+    connection = _shared(redis_url)
     yield connection
     await connection.aclose()
 
 
 def _shared(url: str) -> SharedConnection:
-    connection = connect_to_ask(Connection(url, None, False))
-    assert connection is not None
+    address = Connection(url, None, False)
+    connection = shared_connection(address, connect(address))
+    assert isinstance(connection, SharedConnection)
     return connection
 
 
-def _held(url: str) -> HeldConnections:
-    connection = Connection(url, None, False)
-    connections = connect_lanes(connection, connect(connection))
-    assert isinstance(connections, HeldConnections)
-    return connections
-
-
-async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection | HeldConnections) -> None:
+async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedConnection) -> None:
     for turns in range(TURNS):
         tasks = [asyncio.create_task(shared.execute_command("ECHO", b"%d" % number)) for number in range(9)]
         for _ in range(turns % 10):
@@ -67,7 +59,7 @@ async def test_a_call_that_is_given_up_takes_no_reply_of_another(shared: SharedC
         assert [task.result() for task in tasks[1::2]] == [b"%d" % number for number in range(1, 9, 2)]
 
 
-async def test_a_refused_command_fails_alone(shared: SharedConnection | HeldConnections) -> None:
+async def test_a_refused_command_fails_alone(shared: SharedConnection) -> None:
     calls = (shared.execute_command("NOTHING"), shared.execute_command("ECHO", b"x"))
     refused, answered = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(refused, ResponseError)
@@ -80,7 +72,7 @@ async def test_a_refused_command_fails_alone(shared: SharedConnection | HeldConn
 async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_connection, "_UNANSWERED", 256)
+    monkeypatch.setattr(connection_module, "_UNANSWERED", 256)
     with running(redis_server(tmp_path)) as server:
         connection = _shared(f"redis://{server.address}/0")
         assert await connection.execute_command("ECHO", b"x") == b"x"
@@ -100,16 +92,16 @@ async def test_calls_to_a_frozen_server_are_bounded_and_answered_after_it(
 async def test_a_call_of_a_lane_to_a_frozen_server_ends_and_the_next_is_answered_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_connections, "_SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(connection_module, "_SILENT_SECONDS", 0.2)
     with running(redis_server(tmp_path)) as server:
-        connections = _held(f"redis://{server.address}/0")
-        assert await connections.execute_command("ECHO", b"x") == b"x"
+        connection = _shared(f"redis://{server.address}/0")
+        assert await connection.execute_command("ECHO", b"x") == b"x"
         server.pause()
-        calls = [asyncio.create_task(connections.execute_command("ECHO", b"%d" % number)) for number in range(9)]
+        calls = [asyncio.create_task(connection.execute_command("ECHO", b"%d" % number)) for number in range(9)]
         for call in calls:
             with pytest.raises(NoReplyError, match="no reply for"):
                 await call
         server.resume()
-        monkeypatch.setattr(held_connections, "_SILENT_SECONDS", 60)
-        assert await connections.execute_command("ECHO", b"y") == b"y"
-        await connections.aclose()
+        monkeypatch.setattr(connection_module, "_SILENT_SECONDS", 60)
+        assert await connection.execute_command("ECHO", b"y") == b"y"
+        await connection.aclose()

@@ -127,17 +127,17 @@ async def test_a_worker_that_says_nothing_more_is_gone_and_later_forgotten(redis
             await client.execute_command("HSET", key, b"host:1", json.dumps(told).encode())
 
         await said(0)
-        assert await worker_states(api.index.asking, namespace) == [HALT]
+        assert await worker_states(api.index.connection, namespace) == [HALT]
         assert 0 < await client.execute_command("PTTL", key) <= 1000 * GONE_SECONDS
         for number, junk in enumerate((b"{", b'{"at_ms":"soon"}', b"\xff", b'{"at_ms":9007199254740991,"state":{}}')):
             await client.execute_command("HSET", key, b"junk-%d" % number, junk)
-        assert await worker_states(api.index.asking, namespace) == [HALT]
+        assert await worker_states(api.index.connection, namespace) == [HALT]
         assert (await api.get("/readyz"))[0] == 200
         await said(SAID_SECONDS + 1)
-        (gone,) = await worker_states(api.index.asking, namespace)
+        (gone,) = await worker_states(api.index.connection, namespace)
         assert (gone.state, gone.why) == ("gone", "its last state was halted: 4 dead letters in a row")
         await said(GONE_SECONDS + 1)
-        assert await worker_states(api.index.asking, namespace) == []
+        assert await worker_states(api.index.connection, namespace) == []
         await forget_worker(client, namespace, "host:2")
         assert await client.execute_command("HLEN", key) == 0
 

@@ -175,17 +175,17 @@ class Backend:
 def shared(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed) -> Backend:
     """Return what workers share on Kafka and Redis."""
     namespace = deployment.settings.namespace
-    guards = LabelGuards(index.asking, namespace)
+    guards = LabelGuards(index.connection, namespace)
     return Backend(
         index,
         guards,
-        DecisionStore(index.asking, namespace, deployment.settings.crawl_freshness),
+        DecisionStore(index.connection, namespace, deployment.settings.crawl_freshness),
         partial(_states, index),
         outbox,
-        partial(worker_states, index.asking, namespace),
+        partial(worker_states, index.connection, namespace),
         partial(say_in_kafka, outbox, deployment.topic(SILENCES)),
         partial(replay_reason, deployment),
-        watching_redis(index.asking, namespace, guards, feed),
+        watching_redis(index.connection, namespace, guards, feed),
     )
 
 

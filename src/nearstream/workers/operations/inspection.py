@@ -76,7 +76,7 @@ async def _reached(index: RedisIndex, settings: Settings, state: StateFacts) -> 
     family = state.family.facts if state.family else None
     if family is None or state.signature.source != MAIL_SOURCE:
         return None
-    guards, delay_ms = LabelGuards(index.asking, settings.namespace), 1000 * settings.label_delay_seconds
+    guards, delay_ms = LabelGuards(index.connection, settings.namespace), 1000 * settings.label_delay_seconds
     details = await labelled_family(index, guards, state.signature.collection, family, delay_ms)
     return reach(state.signature, details) if details.labelled and details.label_state != "suspended" else None
 

@@ -19,19 +19,15 @@ from nearstream.workers.kafka.partitioning import partition_of
 from nearstream.workers.redis.index.schemes import claim_scheme
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import (
-    Caller,
     Client,
-    LaneClient,
     ask,
     call,
     connect,
-    connect_lanes,
-    connect_to_ask,
     server_facts,
+    shared_connection,
     until_answered,
 )
 from nearstream.workers.redis.server.errors import IS_CLUSTER_NODE, errors_mapped
-from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import (
     COVER_FIELD,
     EPOCH_BYTES,
@@ -59,12 +55,10 @@ class IndexReplacedError(IndexUnavailableError):
 class RedisIndex:
     """An index that any number of workers share. Its layout changes when a lost index has been rebuilt."""
 
-    def __init__(
-        self, client: Client, address: IndexAddress, layout: StoreLayout, asking: SharedConnection | None = None
-    ) -> None:
+    def __init__(self, client: Client, address: IndexAddress, layout: StoreLayout) -> None:
         """Take an open client and the layout of the index."""
         self.client, self.address, self.layout = client, address, layout
-        self._asking, self.lanes = asking, connect_lanes(address.connection, client)
+        self.connection = shared_connection(address.connection, client)
         self._reading = self.store()  # remembers what families share
 
     @classmethod
@@ -93,24 +87,12 @@ class RedisIndex:
         except BaseException:
             await client.aclose()
             raise
-        return cls(client, address, layout, connect_to_ask(address.connection))
-
-    @property
-    def asking(self) -> Caller:
-        """What asks the server for calls that only read."""
-        return self._asking or self.client
-
-    @property
-    def reading(self) -> LaneClient:
-        """What carries the calls of lanes that only read."""
-        return self._asking or self.lanes
+        return cls(client, address, layout)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._asking is not None:
-            await self._asking.aclose()
-        if isinstance(self.lanes, HeldConnections):
-            await self.lanes.aclose()
+        if isinstance(self.connection, SharedConnection):
+            await self.connection.aclose()
         await self.client.aclose()
 
     def store(self, lease: bytes = NO_LEASE) -> Store:
@@ -151,26 +133,26 @@ class RedisIndex:
         """Return the number of the current state of a document, 0 without it."""
         layout, document = self.layout, document_hash(document_key)
         key = layout.tag(home_of(layout, document_key)) + KeyKind.REGISTRY + layout.registry_chunk(document)
-        return int(await ask(self.asking, "HGET", key, document) or 0)
+        return int(await ask(self.connection, "HGET", key, document) or 0)
 
     async def page(self, founder: int, first: int, last: int, most: int) -> list[tuple[int, int]]:
         """Return members of a family that live, with their ordinals, from one ordinal to another."""
         key, last = self._family_key(KeyKind.MEMBERS, founder), min(last, LINK_SCORE - 1)
-        found = await ask(self.asking, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, most)
+        found = await ask(self.connection, "ZRANGEBYSCORE", key, first, last, "WITHSCORES", "LIMIT", 0, most)
         numbers = [int.from_bytes(member, "big") for member in found[::2]]
         return list(zip(numbers, [int(float(score)) for score in found[1::2]], strict=True))
 
     async def newest(self, founder: int, most: int) -> list[int]:
         """Return the members of a family that live and joined last, the last one first."""
         key, below = self._family_key(KeyKind.MEMBERS, founder), f"({LINK_SCORE}"
-        found = await ask(self.asking, "ZREVRANGEBYSCORE", key, below, 1, "LIMIT", 0, most)
+        found = await ask(self.connection, "ZREVRANGEBYSCORE", key, below, 1, "LIMIT", 0, most)
         return [int.from_bytes(member, "big") for member in found]
 
     async def addresses(self, founder: int, since_ms: int) -> tuple[list[bytes], list[bytes]]:
         """Return the senders and recipients of mails that joined a family since a time."""
         key = self._family_key(KeyKind.ADDRESSES, founder)
         senders, recipients = [
-            await ask(self.asking, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")
+            await ask(self.connection, "ZRANGEBYSCORE", key + end.encode(), since_ms, "+inf")
             for end in (SENDERS, RECIPIENTS)
         ]
         return senders, recipients
@@ -184,7 +166,7 @@ class RedisIndex:
 
     async def state(self) -> IndexState:
         """Return whether the index can be trusted now."""
-        found = [await ask(self.asking, "HMGET", key, "layout", "rebuilder") for key in self.facts_keys]
+        found = [await ask(self.connection, "HMGET", key, "layout", "rebuilder") for key in self.facts_keys]
         states = {self.state_in(packed, rebuilder) for packed, rebuilder in found}
         worst_first = (IndexState.LOST, IndexState.REBUILDING, IndexState.READY)
         return min(states, key=worst_first.index)
@@ -204,7 +186,7 @@ class RedisIndex:
     async def checkpoints(self) -> dict[int, int]:
         """Return the last offset up to which all slots know that everything is done, by partition."""
         fields = [f"{COVER_FIELD}{partition}" for partition in range(self.layout.shape.partitions)]
-        covers = [await ask(self.asking, "HMGET", key, *fields) for key in self.facts_keys]
+        covers = [await ask(self.connection, "HMGET", key, *fields) for key in self.facts_keys]
         by_partition = enumerate(zip(*covers, strict=True))
         return {partition: min(map(int, offsets)) for partition, offsets in by_partition if None not in offsets}
 
@@ -244,8 +226,7 @@ class Lane:
     def _begin(self) -> None:
         layout = self._layout = self._index.layout
         calls = LaneCalls(layout, replicas=self._index.address.replicas, lease=self._lease)
-        self._asking = RedisTransport(self._index.reading, layout, calls)
-        self._writing = RedisTransport(self._index.lanes, layout, calls)
+        self._transport = RedisTransport(self._index.connection, layout, calls)
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[object]]:
         """Return the replies to calls, as `Transport.all` does."""
@@ -253,8 +234,7 @@ class Lane:
             self._begin()
             raise IndexReplacedError("the index was replaced")
         try:
-            reads = all(call.partition is None for call in calls)
-            return await (self._asking if reads else self._writing).all(calls)
+            return await self._transport.all(calls)
         except IndexLostError:
             if self._layout is self._index.layout:
                 await self._index.reopen()

@@ -57,7 +57,7 @@ _Stored = tuple[int, State, bytes, int]  # a number, its state, its whole record
 async def inspect_document(index: RedisIndex, document_key: str, now_ms: int | None = None) -> tuple[StateFacts, ...]:
     """Return the states of a document, the newest first, none of one that the index does not have."""
     chain = await _chain(index, await index.current_number(document_key))
-    now_ms = await server_time_ms(index.asking) if now_ms is None else now_ms
+    now_ms = await server_time_ms(index.connection) if now_ms is None else now_ms
     facts, successor = [], 0
     for stored in chain:
         number, state, *_ = stored
@@ -73,8 +73,8 @@ async def _chain(index: RedisIndex, number: int) -> list[_Stored]:
         layout = index.layout
         tag, group, field = layout.tag(layout.shape.home(number)), layout.group(number), layout.field(number)
         packed, record = await asyncio.gather(
-            ask(index.asking, "HGET", tag + KeyKind.STATES + group, field),
-            ask(index.asking, "HGET", tag + KeyKind.RECORDS + group, field),
+            ask(index.connection, "HGET", tag + KeyKind.STATES + group, field),
+            ask(index.connection, "HGET", tag + KeyKind.RECORDS + group, field),
         )
         state = unpack_state(packed) if packed else None
         if state is None or state.kind or record is None:
@@ -140,7 +140,7 @@ async def _pairs(index: RedisIndex, number: int, decision: Decision) -> tuple[Pa
     layout, links = index.layout, decision.links
     founder = decision.founder.to_bytes(NUMBER_BYTES, "big")
     members = layout.tag(layout.shape.home(decision.founder)) + KeyKind.MEMBERS + founder
-    scores = await asyncio.gather(*(ask(index.asking, "ZSCORE", members, pair.link) for pair in links))
+    scores = await asyncio.gather(*(ask(index.connection, "ZSCORE", members, pair.link) for pair in links))
     others = {
         pair.number for pair, score in zip(links, scores, strict=True) if score and float(score) != LINK_SCORE + number
     }

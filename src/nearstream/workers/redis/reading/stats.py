@@ -48,7 +48,7 @@ async def index_facts(index: RedisIndex, step: Callable[[int], None] = lambda co
     were removed is estimated.
     """
     names = ("layout", "rebuilder", "now")
-    slots = [await ask(index.asking, "HMGET", key, *names) for key in index.facts_keys]
+    slots = [await ask(index.connection, "HMGET", key, *names) for key in index.facts_keys]
     documents, oldest_ms = await _documents(index, [int(now or 0) for *_, now in slots], step)
     servers = await server_facts(index.client)
     limits = [int(info.get("maxmemory") or 0) for info in servers]

@@ -17,12 +17,11 @@ from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.functions import function_name, lacks_functions, load_functions
-from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 
 Client = Redis | RedisCluster
+Shared = RedisCluster | SharedConnection
 Caller = Client | SharedConnection
-LaneClient = RedisCluster | HeldConnections | SharedConnection
 _Answer = TypeVar("_Answer")
 
 
@@ -61,27 +60,15 @@ def connect(connection: Connection) -> Client:
     return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
 
 
-def connect_to_ask(connection: Connection) -> SharedConnection | None:
-    """Return a connection for calls that only read, which it opens when it needs it.
-
-    None: the servers of a cluster are asked through its client.
-    """
-    if connection.cluster:
-        return None
-    return SharedConnection(_without_timeout(connection))
-
-
-def connect_lanes(connection: Connection, client: Client) -> HeldConnections | RedisCluster:
-    """Return what carries the calls of lanes. The servers of a cluster are asked through its client."""
-    return client if isinstance(client, RedisCluster) else HeldConnections(_without_timeout(connection))
-
-
-def _without_timeout(connection: Connection) -> ConnectionPool:
+def shared_connection(connection: Connection, client: Client) -> Shared:
+    """Return what carries calls, which are many and small. The servers of a cluster are asked through its client."""
+    if isinstance(client, RedisCluster):
+        return client
     # With a timeout, redis-py sends in another task, before which the connection may be lost.
     options = _options(connection) | {"socket_timeout": None}
     if is_sentinel(connection.url):
-        return sentinel_pool(connection.url, options)
-    return ConnectionPool.from_url(connection.url, **options)
+        return SharedConnection(sentinel_pool(connection.url, options))
+    return SharedConnection(ConnectionPool.from_url(connection.url, **options))
 
 
 def _options(connection: Connection) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from nearstream.schemas.documents import document
 from nearstream.streams.ingest import lineage
 from nearstream.streams.store import limits, messages, record, registration
 from nearstream.workers.redis.server import layout
-from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 
 _SOURCES = ("slot.lua", "sweeping.lua", "buckets.lua", "history.lua", "families.lua", "decisions.lua", "claims.lua")
@@ -56,7 +55,7 @@ def lacks_functions(reply: object) -> bool:
     return isinstance(reply, ResponseError) and "Function not found" in str(reply)
 
 
-async def load_functions(client: Redis | RedisCluster | SharedConnection | HeldConnections) -> None:
+async def load_functions(client: Redis | RedisCluster | SharedConnection) -> None:
     """Load the functions into all servers that lack them."""
     targets: list[dict[str, Any]] = [{}]
     if isinstance(client, RedisCluster):

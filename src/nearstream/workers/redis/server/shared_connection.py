@@ -11,8 +11,8 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
 _CONNECT_SECONDS = 1.0
-_UNANSWERED = 4_096  # commands: those of 64 questions to an index of 64 slots
-_SILENT_SECONDS = 5.0  # after which a server that leaves a call unanswered is asked on a new connection
+_UNANSWERED = 4_096  # calls
+_SILENT_SECONDS = 5.0  # after which a server that leaves calls unanswered is asked on a new connection
 
 Argument = bytes | str | int
 
@@ -21,7 +21,8 @@ class SharedConnection:
     """A connection that sends each call at once and reads the replies in the order of the calls.
 
     A call takes a quarter of the time that a client with a pool needs, and a caller that gives up does not close the
-    connection for the others. It is opened by the first call, and again by the first one after it was lost.
+    connection for the others. It is opened by the first call, and again by the first one after it was lost. Where the
+    server is silent, all calls under way fail.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:
@@ -29,7 +30,9 @@ class SharedConnection:
         self._connection: AbstractConnection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # with the time of each call
+        # For each call, who waits for its replies, those that have come, and their count.
+        self._waiting: deque[tuple[asyncio.Future[list[Any]], list[Any], int]] = deque()
+        self._heard = 0.0  # when the last reply came, or the first call that waits was made
 
     async def execute_command(self, *arguments: Argument) -> Any:  # noqa: ANN401 - as redis
         """Return the reply to a command."""
@@ -45,19 +48,21 @@ class SharedConnection:
         connection, loop = self._connection, asyncio.get_running_loop()
         if connection is None or not connection.is_connected:
             raise ConnectionError("the connection was lost")
-        if self._waiting:
-            self._require_answers(loop.time(), len(commands))
-        futures: list[asyncio.Future[Any]] = [loop.create_future() for _ in commands]
-        self._waiting.extend((future, loop.time()) for future in futures)
+        if len(self._waiting) >= _UNANSWERED:
+            raise ConnectionError(f"{len(self._waiting)} calls are unanswered")
+        if not self._waiting:
+            self._heard = loop.time()
+        answered: asyncio.Future[list[Any]] = loop.create_future()
+        self._waiting.append((answered, [], len(commands)))
         try:
             # The stub of hiredis knows tuples of one item only.
             packed = b"".join([pack_command(tuple(command)) for command in commands])  # type: ignore[arg-type]
-            await connection.send_packed_command(packed, check_health=False)
+            async with asyncio.timeout(_SILENT_SECONDS):
+                await connection.send_packed_command(packed, check_health=False)
         except BaseException:
-            for future in futures:
-                future.cancel()  # it keeps its place, because the server may have got the command
+            answered.cancel()  # it keeps its place, because the server may have got the commands
             raise
-        return await _replies(futures)
+        return await answered
 
     async def aclose(self) -> None:
         """Close the connection. Calls under way fail."""
@@ -66,16 +71,6 @@ class SharedConnection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._lose(ConnectionError("the connection was closed"))
-
-    def _require_answers(self, now: float, more: int) -> None:
-        if now - self._waiting[0][1] > _SILENT_SECONDS:
-            error = TimeoutError(f"no reply for {_SILENT_SECONDS:g} s")
-            if self._reading is not None:
-                self._reading.cancel()
-            self._lose(error)
-            raise error
-        if len(self._waiting) + more > _UNANSWERED:
-            raise ConnectionError(f"{len(self._waiting)} commands are unanswered")
 
     async def _opened(self) -> None:
         if self._opening is None:
@@ -93,6 +88,16 @@ class SharedConnection:
             raise
         self._connection = connection
         self._reading = asyncio.create_task(self._read(connection))
+        self._look(self._reading)
+
+    def _look(self, reading: asyncio.Task[None]) -> None:
+        """Lose the connection if the server is silent, else look again in a while."""
+        loop = asyncio.get_running_loop()
+        if self._waiting and loop.time() - self._heard > _SILENT_SECONDS:
+            reading.cancel()
+            self._lose(TimeoutError(f"no reply for {_SILENT_SECONDS:g} s"))
+        elif not reading.done():
+            loop.call_later(_SILENT_SECONDS / 5, self._look, reading)
 
     def _has_opened(self, opening: asyncio.Task[None]) -> None:
         self._opening = None
@@ -101,19 +106,17 @@ class SharedConnection:
 
     async def _read(self, connection: AbstractConnection) -> None:
         """Hand each reply to the call that it belongs to, until the connection is lost."""
+        loop = asyncio.get_running_loop()
         try:
             while True:
-                try:
-                    reply, error = await connection.read_response(timeout=math.inf, disconnect_on_error=False), None
-                except ResponseError as refusal:
-                    reply, error = None, refusal
-                future, _ = self._waiting.popleft()
-                if future.done():
-                    continue  # its call has given up
-                if error is None:
-                    future.set_result(reply)
-                else:
-                    future.set_exception(error)
+                reply = await _reply(connection)
+                answered, replies, count = self._waiting[0]
+                self._heard = loop.time()
+                replies.append(reply)
+                if len(replies) == count:
+                    self._waiting.popleft()
+                    if not answered.done():  # its caller may have given up
+                        answered.set_result(replies)
         except Exception as error:  # noqa: BLE001 - raised by the calls
             self._lose(error)
         finally:
@@ -123,20 +126,13 @@ class SharedConnection:
         """Let all calls under way fail. The next one opens another connection."""
         self._connection = None
         while self._waiting:
-            future, _ = self._waiting.popleft()
-            if not future.done():
-                future.set_exception(error)
+            answered, _, _ = self._waiting.popleft()
+            if not answered.done():
+                answered.set_exception(error)
 
 
-async def _replies(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:
-    """Return the reply to each command, or its refusal. If the connection is lost, its error is raised."""
-    if len(futures) == 1:  # as most are. To gather takes longer.
-        try:
-            return [await futures[0]]
-        except ResponseError as refusal:
-            return [refusal]
-    replies = await asyncio.gather(*futures, return_exceptions=True)
-    for reply in replies:
-        if isinstance(reply, BaseException) and not isinstance(reply, ResponseError):
-            raise reply
-    return list(replies)
+async def _reply(connection: AbstractConnection) -> Any:  # noqa: ANN401 - as redis
+    try:
+        return await connection.read_response(timeout=math.inf, disconnect_on_error=False)
+    except ResponseError as refusal:
+        return refusal

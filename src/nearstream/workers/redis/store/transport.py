@@ -22,10 +22,9 @@ from redis.exceptions import (
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.streams.store.registration import Registered, Status
 from nearstream.streams.store.store import Call
-from nearstream.workers.redis.server.client import LaneClient
+from nearstream.workers.redis.server.client import Shared
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.functions import lacks_functions, load_functions
-from nearstream.workers.redis.server.held_connections import HeldConnections
 from nearstream.workers.redis.server.layout import StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from nearstream.workers.redis.store.calls import Command, LaneCalls
@@ -34,15 +33,14 @@ _ATTEMPTS = 5
 _CURRENT_CAP = 16_384  # documents of which the lane remembers the current state
 _MOVING_SECONDS = 0.05  # before a slot is asked again that is on its way to another server
 
-_Server = ClusterNode | HeldConnections | SharedConnection
-_ALONE = HeldConnections, SharedConnection  # clients of one server
+_Server = ClusterNode | SharedConnection
 
 
 class RedisTransport:
     """Carries the calls of one lane."""
 
-    def __init__(self, client: LaneClient, layout: StoreLayout, calls: LaneCalls) -> None:
-        """Take the connections of lanes, or one for calls that only read, or the client of a cluster."""
+    def __init__(self, client: Shared, layout: StoreLayout, calls: LaneCalls) -> None:
+        """Take a connection, or the client of a cluster."""
         self._client, self._layout, self._calls = client, layout, calls
         self._current: dict[bytes, int] = {}  # of documents, the one registered first in front
 
@@ -141,8 +139,7 @@ class RedisTransport:
         return replies
 
     async def _server(self, slot: int) -> _Server:
-        # To ask whether it is a cluster takes ten times as long, because that is a protocol.
-        if isinstance(self._client, _ALONE):
+        if isinstance(self._client, SharedConnection):
             return self._client
         await self._client.initialize()
         node = self._client.get_node_from_key(self._layout.tag(slot).decode())
