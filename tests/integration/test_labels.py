@@ -198,6 +198,8 @@ async def test_a_label_that_cannot_be_read_is_refused_and_one_on_the_topic_becom
     ):
         status, answer = await api.send("POST", "/v1/label", said, **JSON)
         assert (status, answer["error"]) == (400, error)
+    mistyped = await api.send("POST", "/v1/label", b'{"id": "a", "label": "spam", "wieght": 3}', **JSON)
+    assert mistyped == (400, {"error": "invalid_message", "detail": "Expected no field wieght"})
     assert (await api.send("POST", "/v1/label", b" " * 300_000, **JSON))[0] == 413
     foreign = await api.send("POST", "/v1/label", b'{"id": "a", "label": "spam"}', Origin="http://other.example")
     assert (foreign[0], foreign[1]["error"]) == (403, "cross_origin")

@@ -57,6 +57,10 @@ async def test_a_page_is_skipped_under_all_of_its_urls_and_what_names_none_is_re
             ("?collection=pages", "bad_request"),
             ("?url=https://a.example/?a=1&b=2", "bad_request"),
             ("?url=x&collection=Pages", "invalid_message"),
+            ("?url=", "invalid_message"),
+            ("?url=a.example/flood", "invalid_message"),
+            ("?url=//a.example/flood", "invalid_message"),
+            ("?url=mailto:somebody@a.example", "invalid_message"),
             (f"?url={'x' * 4097}", "invalid_message"),
         ):
             status, answer = await api.send("GET", "/v1/skip" + query)
@@ -66,7 +70,14 @@ async def test_a_page_is_skipped_under_all_of_its_urls_and_what_names_none_is_re
 
 
 async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_by_itself(redis_url: str) -> None:
-    urls = [f"{URL}/{number}" for number in range(994)] + [URL, URL + "?gclid=1", "no url", URL, "", "HTTPS://[::1"]
+    urls = [f"{URL}/{number}" for number in range(994)] + [
+        URL,
+        URL + "?gclid=1",
+        "https://none.example",
+        URL,
+        "ftp://none.example",
+        "HTTPS://[::1]",
+    ]
     async with served(redis_url) as api:
         for number in range(0, 994, 7):
             await write(api, page_state(f"{URL}/{number}", "copy" if number % 2 else "unchanged", number % 3 - 1))
@@ -89,6 +100,7 @@ async def test_a_thousand_pages_are_asked_about_at_once_and_each_is_answered_as_
             {"urls": [URL, None]},
             {"urls": [URL], "collection": "Pages"},
             {"urls": ["x" * 4097]},
+            {"urls": [URL, "HTTPS://[::1"]},
             [URL],
         ):
             status, answer = await api.send("POST", "/v1/skip", json.dumps(body))

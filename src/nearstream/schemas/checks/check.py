@@ -182,7 +182,7 @@ class SkipAnswers(msgspec.Struct, frozen=True, kw_only=True):
     reason: SkipReason = ""  # Why, as in each answer about a page.
 
 
-class LabelRequest(msgspec.Struct, frozen=True, kw_only=True):
+class LabelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Request of a label for a document, by its id or with its signature."""
 
     label: Kind

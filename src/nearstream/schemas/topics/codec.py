@@ -30,6 +30,7 @@ _LARGE_BYTES = 64 * 1024
 _CONTENTS = frozenset({"text", "html", "raw"})
 _FIELD_MAX_BYTES = 64 * 1024  # in JSON
 _UTF8_BOM = b"\xef\xbb\xbf"
+_UNKNOWN_FIELD = "Object contains unknown field"
 _QUOTING = ("Invalid enum value", "Invalid value")  # how errors of msgspec begin that quote a value
 _REASON_OF_PATH = {"id": Reason.INVALID_ID, "observed_at": Reason.INVALID_TIME}
 
@@ -203,6 +204,9 @@ def _detail(error: Exception) -> str:
     """
     if isinstance(error, UnicodeDecodeError) or str(error).startswith("Invalid UTF-8"):
         return "expected UTF-8"  # the text of the error may quote a byte of the payload
+    if str(error).startswith(_UNKNOWN_FIELD):
+        named = re.search(r"`(\w{1,32})`", str(error), re.ASCII)  # a mistyped one, but nothing hostile or long
+        return f"Expected no field {named[1]}" if named else "Expected no unknown field"
     message, at, path = str(error).rpartition(" - at ")
     if " matching regex " in message:
         usual = "16 or 32 hex digits" if "[0-9a-f]" in message else "lower-case letters, digits, dashes"

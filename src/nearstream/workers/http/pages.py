@@ -14,7 +14,8 @@ from aiohttp import web
 
 from nearstream.schemas.checks.check import SKIPS_MAX, SkipAnswer, SkipAnswers, SkipReason, SkipRequest
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, Document, from_milliseconds
-from nearstream.schemas.topics.codec import decode_document, decode_json
+from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, decode_json
+from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.deciding.deciding import may_skip
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.ingest.defaults import name_of_page
@@ -149,6 +150,7 @@ def add_page_routes(app: web.Application, pages: Pages) -> None:
 
 async def _skip(pages: Pages, request: web.Request) -> web.Response:
     asked = _page_asked(request, frozenset())
+    _require_page(asked.url or "", "url")
     answer = await pages.skip(asked.url or "", asked.collection)
     _count(answer)
     return json_response(answer)
@@ -157,10 +159,19 @@ async def _skip(pages: Pages, request: web.Request) -> web.Response:
 async def _skip_many(pages: Pages, request: web.Request) -> web.Response:
     asked = decode_json(SkipRequest, await read_body(request, _BODY_BYTES))
     require(request[ACCESS], asked.collection)
+    for place, url in enumerate(asked.urls):
+        _require_page(url, f"$.urls[{place}]")
     answer = await pages.skips(asked.urls, asked.collection)
     for page in answer.pages:
         _count(page)
     return json_response(answer)
+
+
+def _require_page(url: str, place: str) -> None:
+    """Refuse what names no page, such as a path without its host."""
+    if not host_of(url) or "://" not in url:
+        detail = f"expected the whole address of a page, such as https://a.example/flood - at `{place}`"
+        raise InvalidMessageError(Reason.INVALID_MESSAGE, detail)
 
 
 async def _due(pages: Pages, request: web.Request) -> web.Response:
