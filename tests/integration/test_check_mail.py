@@ -1,6 +1,7 @@
 """A whole message is read as a mail: its text, its identity and its attachments."""
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -33,7 +34,7 @@ def _message(body: str, name: str = "anna") -> bytes:
 
 
 async def _deliver(api: Api, raw: bytes) -> None:
-    with HtmlProcesses(deadline_seconds=60, start_seconds=60) as html:
+    with closing(HtmlProcesses(deadline_seconds=60, start_seconds=60)) as html:
         mail = read_message(raw, datetime.now(UTC), api.deployment.key, html)
     await api.match(api.deployment.signer().sign(mail.document, None, mail.degraded))
 

@@ -66,7 +66,7 @@ def test_all_words_that_are_seen_on_a_page_are_compared_or_it_says_so(content: s
     reader = PageReader(content, processes=processes, key=KEY)
 
     def told(html: str, labels: dict[str, str]) -> tuple[str, str, bool]:
-        found = reader.with_text(Unsigned(Document(id="1", html=html, labels=labels)))
+        found = reader.with_page(Unsigned(Document(id="1", html=html, labels=labels)))[0]
         text, seen = found.document.text or "", found.document.labels.get("surroundings", "")
         return text, seen, "content_unread" in found.degraded
 

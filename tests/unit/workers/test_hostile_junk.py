@@ -4,6 +4,7 @@ import gzip
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 
@@ -69,7 +70,7 @@ FIELDS = {
 
 @pytest.fixture(scope="module")
 def html() -> Iterator[HtmlProcesses]:
-    with HtmlProcesses(deadline_seconds=1, start_seconds=60) as processes:
+    with closing(HtmlProcesses(deadline_seconds=1, start_seconds=60)) as processes:
         yield processes
 
 

@@ -39,7 +39,6 @@ _WIDE = frozenset({"utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"})
 _NO_ASCII = re.compile(rb"[\x00\x80-\xff]")
 # The detector would believe what a page or a script says of itself.
 _DECLARATION = re.compile(rb"charset|coding", re.IGNORECASE)
-_HZ_START, _HZ_MIN = b"~{", 8  # characters, which are no code that looks like them
 _SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")  # of CESU-8, as Java writes it
 _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")  # which no text has
 _OTHER_LETTERS = re.compile("([A-Za-z]?)([\u0370-\u06ff]+)([A-Za-z]?)")
@@ -112,22 +111,11 @@ def decode(data: bytes, labels: Iterable[str] = ()) -> Decoded:
         return _escaped(data)
     if data.isascii():
         charset = next((charset for charset in declared if charset in _SEVEN_BITS), "utf-8")
-        return (_found_hz(data) if charset == "utf-8" and _HZ_START in data else None) or _decoded(data, charset)
+        return _decoded(data, charset)
     try:
         return Decoded(text := data.decode(), REPLACEMENT in text)
     except UnicodeDecodeError:
         return _of_eight_bits(_SURROGATES.sub(_one_character, data), declared)
-
-
-def _found_hz(data: bytes) -> Decoded | None:
-    from chardet import EncodingEra, detect
-
-    sample = data[max(0, data.index(_HZ_START) - _CONTEXT_BYTES) :][:_SAMPLE_BYTES]
-    if detect(sample, encoding_era=EncodingEra.LEGACY_REGIONAL, compat_names=False)["encoding"] != "hz":
-        return None
-    found = _decoded(data, "hz")
-    is_sure = not found.is_replaced and len(found.text) - len(found.text.encode("ascii", "ignore")) >= _HZ_MIN
-    return found if is_sure else None
 
 
 def _one_character(surrogates: re.Match[bytes]) -> bytes:

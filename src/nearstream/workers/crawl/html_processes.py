@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from queue import Empty, LifoQueue
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 _SCRIPT = Path(__file__).with_name("html_child.py")
 _ANSWER_MAX_BYTES = 16 * 1024 * 1024
@@ -21,13 +20,6 @@ _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_":
 _TO_FIND_LIBRARIES = ("LD_LIBRARY_PATH", "PYTHONPATH")  # all that a process inherits: it has to know no secret
 _LEFT_OUT = "\x1f"  # as the process writes it
 _START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
-
-
-class MailText(NamedTuple):
-    """What a process finds in the HTML of a mail."""
-
-    text: str  # Its blocks are on lines of their own, and each line of a quote begins with `>`.
-    links: tuple[str, ...]  # the beginnings of addresses to which its links lead, up to the host
 
 
 class PageText(NamedTuple):
@@ -61,14 +53,6 @@ class HtmlProcesses:
         for _ in range(count):
             self._free.put(None)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     @staticmethod
     @cache
     def is_available() -> bool:
@@ -80,8 +64,8 @@ class HtmlProcesses:
         for child in [self._free.get() for _ in range(self._count)]:
             self._free.put(child or _Child(self._deadline))
 
-    def text(self, html: str) -> MailText | None:
-        """Return what a process finds in the HTML of a mail.
+    def text(self, html: str) -> tuple[str, tuple[str, ...]] | None:
+        """Return the visible text of the HTML of a mail, and where its links lead, up to the host.
 
         There is nothing if the document or too many others take too long.
         """
@@ -89,7 +73,7 @@ class HtmlProcesses:
         if answer is None:
             return None
         text, *links = answer.decode("utf-8", "replace").split("\n" + _LEFT_OUT)
-        return MailText(text, tuple(links))
+        return text, tuple(links)
 
     def page(
         self, html: str, *, main_content: bool, links: bool = False, deadline_seconds: float | None = None

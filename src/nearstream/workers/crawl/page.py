@@ -134,10 +134,6 @@ class PageReader:
             return ""
         return self._key.digest("\n".join([found.hidden, *map(masked, words)]).encode("utf-8", "replace")).hex()
 
-    def with_text(self, unsigned: Unsigned) -> Unsigned:
-        """Return a document with its text, in place of the HTML that it may hold."""
-        return self.with_page(unsigned)[0]
-
     def with_page(self, unsigned: Unsigned, deadline_seconds: float | None = None) -> ReadDocument:
         """Return a document with its text and what else was read of it.
 

@@ -103,7 +103,7 @@ def read_page(record: ConsumerRecord, limits: DocumentLimits, pages: PageReader)
     parsed = parse_document(record, limits)
     if isinstance(parsed, Removal):
         raise InvalidMessageError(Reason.EMPTY_VALUE, "expected a document")
-    return pages.with_text(parsed)
+    return pages.with_page(parsed)[0]
 
 
 def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: MailRules, seconds: float) -> Unsigned:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -194,7 +194,7 @@ async def serving(deployment: Deployment, backend: Backend, feed: Feed, gate: Ga
     """Serve the HTTP API in the block, and yield its address. At the end the requests in work are answered."""
     settings = deployment.settings
     with (
-        HtmlProcesses(deadline_seconds=_HTML_SHARE * settings.api_seconds) as html,
+        closing(HtmlProcesses(deadline_seconds=_HTML_SHARE * settings.api_seconds)) as html,
         ThreadPoolExecutor(_READERS, "read") as readers,
         ThreadPoolExecutor(1, "read-large") as large,
         ThreadPoolExecutor(1, "sign") as cpu,

@@ -54,7 +54,7 @@ _MEDIA = re.compile(rb"\A[\s\"'<(=:;,]*+(" + _TOKEN + rb"{1,64})(?:\s*+/\s*+(" +
 _VALID = re.compile(rb"\A\s*+" + _TOKEN + rb"++/" + _TOKEN + rb"++\s*+(?:\([^()]*+\)\s*+)?(?:;|\Z)", re.IGNORECASE)
 _BOUNDARY = re.compile(rb"""\bboundary\*?\s*+=\s*+(?:"((?:[^"\\]|\\.){1,256})|([^\s;"]{1,256}))""", re.IGNORECASE)
 _CHARSET = re.compile(rb"""\bcharset\*?\d*\*?\s*+=\s*+["']?\s*+([^\s;,"]{1,80})""", re.IGNORECASE)
-_ENCODING = re.compile(rb"base64|quoted[ _-]?printable|(?:x-)?uu(?:encode)?\b|(?:x-)?uue\b", re.IGNORECASE)
+_ENCODING = re.compile(rb"base64|quoted[ _-]?printable", re.IGNORECASE)
 _INLINE = re.compile(rb"\A[\s\"']*+(?:inline|\Z)", re.IGNORECASE)
 _LINK_BYTES = 6  # so that eight fit into a label
 _HTML_NAMED = re.compile(rb"name\*?\d*\*?\s*+=[^;\r\n]{1,400}?\.x?html?\b", re.IGNORECASE)
@@ -85,7 +85,7 @@ class Head(NamedTuple):
     is_valid: bool  # the type is missing, or is written as it ought to be, and each line is one of a field
     boundary: bytes  # Of a multipart: what separates its parts. Empty if it is not declared.
     label: str  # the declared charset, or an empty text
-    encoding: str  # `base64`, `quoted-printable`, `uuencode`, or empty for none
+    encoding: str  # `base64`, `quoted-printable`, or empty for none
     is_attachment: bool  # it is not to be shown with the message
     is_named: bool  # it has the name of a file
 
@@ -133,7 +133,7 @@ def read_head(head: bytes, default: str = TEXT) -> Head:
         is_valid,
         re.sub(rb"\\(.)", rb"\1", boundary[1] or boundary[2]).rstrip() if boundary else b"",
         charset[1].strip(b"'").rpartition(b"'")[2].decode("latin-1") if charset else "",
-        _encoding(encoding[0].lower()) if encoding else "",
+        "" if encoding is None else "base64" if encoding[0][:1] in b"bB" else "quoted-printable",
         not _INLINE.match(disposition),
         bool(_NAMED.search(declared) or _NAMED.search(disposition)),
     )
@@ -152,10 +152,6 @@ def _kind(declared: bytes) -> tuple[str, bool]:
     if second and first in _MAIN_TYPES:
         return f"{first}/{second}", _VALID.match(declared) is not None
     return UNKNOWN if second else _ALONE.get(first, UNKNOWN), False
-
-
-def _encoding(name: bytes) -> str:
-    return "base64" if name == b"base64" else "quoted-printable" if name.startswith(b"quoted") else "uuencode"
 
 
 def raw_headers(message: Message, name: str, max_characters: int) -> list[str]:

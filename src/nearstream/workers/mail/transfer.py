@@ -20,7 +20,6 @@ _MARKED_LINES = re.compile(_MARKED + rb"(?:[> \t]{0,16}+(" + _LAST + rb")!?(?=[\
 _BLANKS = b" \t\r\n"
 _TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
 _LOOKED_AT_BYTES = 64 * 1024
-_UU_LINE_MIN_BYTES = 16  # of uuencode, on average. A line has 61 bytes, but for the last one.
 # Lines that only base64 has.
 _LOOKS_BASE64 = re.compile(rb"\A\s*+(?>(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,})(?:[A-Za-z0-9+/]*+=*+)?\s*+")
 _ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
@@ -40,8 +39,6 @@ def decode_transfer(content: bytes, encoding: str) -> Transferred:
         return _of_base64(content)
     if encoding == "quoted-printable":
         return _of_quoted(content), False
-    if encoding == "uuencode":
-        return _of_uuencode(content)
     return content, False
 
 
@@ -159,26 +156,3 @@ def _blocks(content: bytes) -> Iterator[bytes]:
             end = newline + 1 if newline >= 0 else escape if escape > start else end
         yield content[start:end]
         start = end
-
-
-def _of_uuencode(content: bytes) -> Transferred:
-    if _UU_LINE_MIN_BYTES * (content.count(b"\n") + content.count(b"\r")) > len(content) + _LOOKED_AT_BYTES:
-        return content, True  # a look at each line would take too long
-    lines = content.splitlines()
-    first = next((number for number, line in enumerate(lines) if line.startswith(b"begin ")), None)
-    if first is None:
-        return content, True
-    try:
-        decoded = [_uu_line(line) for line in lines[first + 1 : _end(lines, first)]]
-    except binascii.Error:
-        return content, True
-    return b"".join(decoded), False
-
-
-def _end(lines: list[bytes], first: int) -> int:
-    return next((at for at in range(first + 1, len(lines)) if lines[at].strip() in (b"end", b"`", b"")), len(lines))
-
-
-def _uu_line(line: bytes) -> bytes:
-    """Return the bytes of a line, whose length some programs count wrongly."""
-    return binascii.a2b_uu(line[: (((line[0] - 32) & 63) * 4 + 5) // 3])

@@ -90,7 +90,7 @@ class Embedded:
     def read(self, record: ConsumerRecord) -> Unsigned | Removal:
         """Return the document of a record with its text, or its removal. It blocks while HTML becomes text."""
         parsed = parse_document(record, self.limits)
-        return parsed if isinstance(parsed, Removal) else self.pages.with_text(parsed)
+        return parsed if isinstance(parsed, Removal) else self.pages.with_page(parsed)[0]
 
     def read_item(
         self, item: Item | Refused, read_as: Callable[[Document], Document]

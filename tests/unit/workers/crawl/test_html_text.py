@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_html_becomes_what_a_reader_sees_of_it(processes: HtmlProcesses) -> None
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the process in /proc")
 def test_b49_a_document_that_ends_its_process_falls_back() -> None:
-    with HtmlProcesses(1, start_seconds=60) as html:
+    with closing(HtmlProcesses(1, start_seconds=60)) as html:
         assert html.text("<p>before") == ("before", ())
         os.kill(int(newest_child().name), signal.SIGKILL)
         assert read_html("<p>text", html) == (" text", None)
@@ -67,7 +68,7 @@ def test_b49_a_document_that_ends_its_process_falls_back() -> None:
 
 
 def test_a_process_that_is_not_ready_yet_is_not_waited_for() -> None:
-    with HtmlProcesses(1, start_seconds=0.001) as html:
+    with closing(HtmlProcesses(1, start_seconds=0.001)) as html:
         html.start()
         found = read_html("<p>text", html)
         deadline = time.monotonic() + 60
@@ -84,7 +85,7 @@ def test_a_closed_pool_starts_its_processes_again() -> None:
 
 
 def test_b47_html_beyond_the_bounds_never_reaches_a_parser() -> None:
-    with HtmlProcesses(0, deadline_seconds=0.01) as html:
+    with closing(HtmlProcesses(0, deadline_seconds=0.01)) as html:
         for bomb in ("x" * (HTML_MAX_CHARACTERS + 1), "<script>" * 200_000 + "<!--" * 50_000):
             assert read_html(bomb, html)[1] is None
         assert read_html("<p>text", html) == (" text", None)  # no process is free
@@ -133,7 +134,7 @@ def test_tags_are_stripped_in_linear_time() -> None:
 def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NEARSTREAM_HASH_KEY", "NEARSTREAM_API_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "a-secret-of-thirty-two-characters")
-    with HtmlProcesses(1, start_seconds=60) as html:
+    with closing(HtmlProcesses(1, start_seconds=60)) as html:
         assert html.text("<p>before") == ("before", ())
         child = newest_child()
         named = {line.partition(b"=")[0] for line in (child / "environ").read_bytes().split(b"\0")[:-1]}

@@ -214,7 +214,7 @@ def test_the_label_of_the_surroundings_is_the_readers_own(pages: PageReader) -> 
     html, forged = SITE.format(above="<nav>Home</nav>", below=""), {"surroundings": "forged"}
     full = {f"label-{number}": "x" for number in range(8)}
     labels = [
-        pages.with_text(Unsigned(Document(id="1", html=each, labels=given))).document.labels
+        pages.with_page(Unsigned(Document(id="1", html=each, labels=given)))[0].document.labels
         for each, given in ((html, forged), (SITE.format(above="", below=""), forged), (html, full))
     ]
     assert [label.keys() for label in labels] == [{"surroundings"}, set(), full.keys()]

@@ -231,7 +231,6 @@ LONG: dict[str, tuple[Callable[[], bytes], bytes]] = {  # made by the test, beca
     "junk behind it": (lambda: encodebytes(SCAN) + b"\0\xff", b"base64"),  # no block of it can be decoded alone
     "no base64": (lambda: SCAN, b"base64"),
     "quoted": (lambda: SCAN, b"quoted-printable"),
-    "uuencode": (lambda: b"begin 644 x\n" + (b"M" + b"A" * 60 + b"\n") * 400_000, b"x-uuencode"),
     "line ends": (lambda: b"\r\n" * 12_000_000, b"8bit"),
 }
 
