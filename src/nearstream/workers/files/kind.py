@@ -24,7 +24,6 @@ _MAIL_DATE = re.compile(rb"\A\s*+(?:[A-Za-z]{3},)?\s*+\d\d?\s++[A-Za-z]{3,9}\s++
 _MAIL_MARKS = {b"date", b"delivered-to", b"message-id", b"mime-version", b"received", b"return-path"}
 _OBJECT_START = re.compile(rb'\A\s*+(?:\[\s*+)?\{\s*+"')
 _CONTENT_FIELD = re.compile(rb'"(?:text|html|raw)"\s*+:')
-_UNUSUAL = bytes({*range(32), 127} - set(b"\t\n\v\f\r\b\x1b"))
 _UNREADABLE_MAX_RATIO = 0.1
 
 
@@ -52,9 +51,7 @@ def kind_of(name: str, head: bytes, *, is_pipe: bool) -> Kind:
     if not is_lines and suffix != ".json" and not _looks_like_documents(head):
         return "text"
     if not start.startswith((b"{", b"[")) or b"\0" in start[:2]:
-        _refuse_binary(head)
-        if not is_lines:
-            raise UnreadableFileError("expected a JSON object or array, as the name says")
+        _refuse_no_json(head, is_lines=is_lines)
     if start.startswith(b"["):
         return "json_array"
     return "json_lines" if is_lines or _has_lines(start) else "json_objects"
@@ -66,28 +63,17 @@ def refuse_no_text(content: bytes) -> None:
     A few characters that cannot be read are accepted, because they are replaced, and the events of the document say so.
     """
     text = decode(content).text
-    unreadable = text.count(REPLACEMENT) + sum(map(text.count, _UNUSUAL.decode()))
     looks_binary = b"\0" not in content and is_binary(content)  # of a wide text, the charset is known by now
-    if "\0" in text or looks_binary or unreadable > _UNREADABLE_MAX_RATIO * len(text):
-        _refuse_binary(content)
+    if "\0" in text or looks_binary or text.count(REPLACEMENT) > _UNREADABLE_MAX_RATIO * len(text):
         raise UnreadableFileError("binary, or a text in an unknown charset: convert a text to UTF-8 with iconv")
 
 
-def _refuse_binary(content: bytes) -> None:
-    """Refuse a content that is no text in UTF-8, but for a few bytes, which will be replaced."""
-    nul = content.find(b"\0")
-    if nul >= 0:
-        raise UnreadableFileError(
-            f"binary, or UTF-16 without a byte order mark: it has a NUL byte ({_place(content, nul)})"
-        )
-    unusual = len(content) - len(content.translate(None, _UNUSUAL))
-    try:
-        invalid, length, place = 0, len(content.decode()), ""
-    except UnicodeDecodeError as error:
-        text = content.decode(errors="replace")
-        invalid, length, place = text.count("\ufffd"), len(text), f" ({_place(content, error.start)})"
-    if invalid + unusual > _UNREADABLE_MAX_RATIO * length:
-        raise UnreadableFileError(f"binary, or a text that is not UTF-8{place}: convert a text with iconv")
+def _refuse_no_json(head: bytes, *, is_lines: bool) -> None:
+    """Refuse what does not begin like JSON, but lines of a text, each of which is refused later."""
+    if b"\0" in head or is_binary(head):
+        raise UnreadableFileError("binary, or JSON that is not UTF-8: convert JSON with iconv")
+    if not is_lines:
+        raise UnreadableFileError("expected a JSON object or array, as the name says")
 
 
 def _suffix(name: str) -> str:
@@ -165,8 +151,3 @@ def _has_lines(start: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
-
-
-def _place(content: bytes, at: int) -> str:
-    line = 1 + content.count(b"\n", 0, at)
-    return f"line {line}, byte {at}"
