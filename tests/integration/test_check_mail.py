@@ -34,7 +34,7 @@ def _message(body: str, name: str = "anna") -> bytes:
 
 
 async def _deliver(api: Api, raw: bytes) -> None:
-    with closing(HtmlProcesses(deadline_seconds=60, start_seconds=60)) as html:
+    with closing(HtmlProcesses(deadline_seconds=60)) as html:
         mail = read_message(raw, datetime.now(UTC), api.deployment.key, html)
     await api.match(api.deployment.signer().sign(mail.document, None, mail.degraded))
 

@@ -10,5 +10,5 @@ from nearstream.workers.crawl.html_processes import HtmlProcesses
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[HtmlProcesses]:
-    with closing(HtmlProcesses(1, deadline_seconds=60, start_seconds=60)) as made:
+    with closing(HtmlProcesses(1, deadline_seconds=60)) as made:
         yield made

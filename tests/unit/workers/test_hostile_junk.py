@@ -70,7 +70,7 @@ FIELDS = {
 
 @pytest.fixture(scope="module")
 def html() -> Iterator[HtmlProcesses]:
-    with closing(HtmlProcesses(deadline_seconds=1, start_seconds=60)) as processes:
+    with closing(HtmlProcesses(deadline_seconds=1)) as processes:
         yield processes
 
 

@@ -19,7 +19,7 @@ _KEPT_BYTES = str(32 * 1024 * 1024)
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
 _TO_FIND_LIBRARIES = ("LD_LIBRARY_PATH", "PYTHONPATH")  # all that a process inherits: it has to know no secret
 _LEFT_OUT = "\x1f"  # as the process writes it
-_START_MAX_SECONDS = 30.0  # after which a process that has not become ready is replaced
+_START_SECONDS = 60.0  # within which a process becomes ready, on a slow and busy machine
 
 
 class PageText(NamedTuple):
@@ -41,13 +41,9 @@ class HtmlProcesses:
     processes is killed. All methods may be called from several threads.
     """
 
-    def __init__(self, count: int = 2, deadline_seconds: float = 2.0, start_seconds: float = 10.0) -> None:
-        """Prepare the pool.
-
-        A document waits so long for a process that has just been started, else for the deadline, and then for its text.
-        """
+    def __init__(self, count: int = 2, deadline_seconds: float = 2.0) -> None:
+        """Prepare the pool. A document waits for the deadline for a process, and then for its text."""
         self._deadline = deadline_seconds
-        self._start_seconds = start_seconds
         self._free: LifoQueue[_Child | None] = LifoQueue()
         self._count = count
         for _ in range(count):
@@ -99,14 +95,11 @@ class HtmlProcesses:
             return None
         try:
             child = child or _Child(self._deadline)
-            if not child.is_ready(self._start_seconds):
-                return None
             return child.ask(question, seconds)
         except OSError:
             if child is not None:
                 child.kill()
-            child = None  # in case that no process can be started
-            child = _Child(self._deadline)  # it starts while the pool goes on
+            child = None
             return None
         finally:
             self._free.put(child)
@@ -135,20 +128,11 @@ class _Child:
                 env=_KEEP_MEMORY | {name: os.environ[name] for name in _TO_FIND_LIBRARIES if name in os.environ},
                 cwd="/",
             )
-        self._started = time.monotonic()
-        self._is_ready = False
-
-    def is_ready(self, wait_seconds: float) -> bool:
-        """Wait until the process can work."""
-        if not self._is_ready:
-            try:
-                self._receive(4, time.monotonic() + wait_seconds)
-            except TimeoutError:
-                if time.monotonic() - self._started > _START_MAX_SECONDS:
-                    raise
-                return False
-            self._is_ready = True
-        return True
+        try:
+            self._receive(4, time.monotonic() + _START_SECONDS)  # with which it says that it is ready
+        except OSError:
+            self.kill()
+            raise
 
     def ask(self, question: bytes, deadline_seconds: float) -> bytes:
         """Return the answer to a question."""

@@ -98,7 +98,7 @@ class PageReader:
         self._main_content, self._links = content.startswith(MAIN), content.endswith(WITH_LINKS)
         self._text_max_bytes = text_max_bytes
         self._key = key
-        self._processes = processes or HtmlProcesses(_PROCESSES, start_seconds=60.0)
+        self._processes = processes or HtmlProcesses(_PROCESSES)
         self._threads = ThreadPoolExecutor(_PROCESSES, "pages")
         self._has_warned = False
 

@@ -200,7 +200,7 @@ async def serving(deployment: Deployment, backend: Backend, feed: Feed, gate: Ga
         ThreadPoolExecutor(1, "sign") as cpu,
     ):
         if html.is_available():
-            html.start()
+            await asyncio.to_thread(html.start)
         app = application(gate)
         pages = PageReader(settings.html_content, settings.max_text_bytes, html, deployment.key)
         signer = deployment.signer()

@@ -60,25 +60,16 @@ def test_html_becomes_what_a_reader_sees_of_it(processes: HtmlProcesses) -> None
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the process in /proc")
 def test_b49_a_document_that_ends_its_process_falls_back() -> None:
-    with closing(HtmlProcesses(1, start_seconds=60)) as html:
+    with closing(HtmlProcesses(1)) as html:
         assert html.text("<p>before") == ("before", ())
         os.kill(int(newest_child().name), signal.SIGKILL)
         assert read_html("<p>text", html) == (" text", None)
         assert read_html("<p>after", html) == ("after", ())
 
 
-def test_a_process_that_is_not_ready_yet_is_not_waited_for() -> None:
-    with closing(HtmlProcesses(1, start_seconds=0.001)) as html:
-        html.start()
-        found = read_html("<p>text", html)
-        deadline = time.monotonic() + 60
-        while found[1] is None and time.monotonic() < deadline:
-            found = read_html("<p>text", html)
-        assert found == ("text", ())
-
-
 def test_a_closed_pool_starts_its_processes_again() -> None:
-    html = HtmlProcesses(1, start_seconds=60)
+    html = HtmlProcesses(1)
+    html.start()
     for word in ("one", "two"):
         assert html.text(f"<p>{word}") == (word, ())
         html.close()
@@ -134,7 +125,7 @@ def test_tags_are_stripped_in_linear_time() -> None:
 def test_a_process_that_reads_html_knows_no_secret_and_has_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NEARSTREAM_HASH_KEY", "NEARSTREAM_API_TOKEN", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "a-secret-of-thirty-two-characters")
-    with closing(HtmlProcesses(1, start_seconds=60)) as html:
+    with closing(HtmlProcesses(1)) as html:
         assert html.text("<p>before") == ("before", ())
         child = newest_child()
         named = {line.partition(b"=")[0] for line in (child / "environ").read_bytes().split(b"\0")[:-1]}

@@ -36,7 +36,7 @@ TRIES = 15
 
 def reader(content: str = MAIN, deadline_seconds: float = 60, **given: object) -> PageReader:
     """Return a reader with one process, which a test closes."""
-    processes = HtmlProcesses(1, deadline_seconds=deadline_seconds, start_seconds=60)
+    processes = HtmlProcesses(1, deadline_seconds=deadline_seconds)
     return PageReader(content, processes=processes, key=HashKey.public(), **given)  # type: ignore[arg-type] # any
 
 
