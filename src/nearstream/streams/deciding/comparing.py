@@ -91,13 +91,6 @@ def lengthened(kept: bytes) -> list[Part]:
     return parts
 
 
-def few(parts: Parts) -> bytes:
-    """Return some parts, as those of a page are kept, but each whole."""
-    flags = bytes(min(part.words, _WORDS_MAX) | part.is_main * _IS_MAIN | _HAS_FORM for part in parts)
-    hashes = np.array([*(part.exact for part in parts), *(part.form for part in parts)], "<u4")
-    return struct.pack("<HHH", len(parts), 0, 0) + flags + _three(hashes) if parts else b""
-
-
 def compare(older: Parts, newer: Parts) -> Change:
     """Return what came and what went. Of main content in another order, the first part that moved came."""
     before, now = (Counter(part.exact for part in page) for page in (older, newer))

@@ -20,7 +20,6 @@ from nearstream.streams.deciding.errors import Found, error_page, find_error
 from nearstream.streams.deciding.host import (
     Frame,
     changed_frame,
-    frame_of,
     is_noise,
     is_wall,
     shown_parts,
@@ -33,8 +32,6 @@ from nearstream.streams.estimates.frames import Part
 
 _WALL_SECONDS = 39_600  # that they wait at most, so that a crawl each 12 hours finds them due
 _EXPLORED = 10  # pages of a new host that may be fetched again at any time
-_CHANGED_MAX = 8  # parts of a change that may turn out to be frame
-_FORGIVEN_MAX = 4  # observations of a page that may change after the event
 
 
 @dataclass(frozen=True)
@@ -145,48 +142,21 @@ class Fetch:
 
     @property
     def counts(self) -> bool:
-        """Whether the change says something of the rate of the page.
-
-        Numbers that always change do not, nor does what comes in place of parts of a frame that rotates.
-        """
+        """Whether the change says something of the rate of the page, as numbers that always change do not."""
         parts = [*self.rest.came, *self.rest.went]
-        if self.is_unchanged or (parts and all(is_noise(self.known.host, part) for part in parts)):
-            return False
-        return self.rest.went != [] or not self.frame.replaces(self.change)
+        return not self.is_unchanged and not (parts and all(is_noise(self.known.host, part) for part in parts))
 
     @cached_property
     def is_wall(self) -> bool:
         """Whether pages of the host that are no forms of each other have this content."""
         return self.shown.is_proper and is_wall(self.known.host, self.shown, comparing.fresh([], self.newer))
 
-    def observed(self) -> tuple[bytes, tuple[bytes, ...]]:
-        """Return the latest observations of the page, and the parts of the last changes.
-
-        A former change no longer counts if its parts are known as frame or noise now.
-        """
+    def observed(self) -> bytes:
+        """Return the latest observations of the page."""
         former = self.former
         if former is None or not former.seen_ms or (former.is_wall and self.has_turned):
-            return b"", ()  # a wall says nothing of the page behind it
-        before, changed = former.observed, list(former.changed)
-        for place, packed in enumerate(changed):
-            if packed and self._is_forgiven(comparing.lengthened(packed)):
-                changed[place] = b""
-                before = waits.without_change(before, len(changed) - place)
-        counts = self.counts
-        minutes = (self.at_ms - former.seen_ms) / 60_000
-        changed.append(comparing.few(self._changed) if counts else b"")
-        return waits.observed(before, minutes, has_changed=counts), tuple(changed[-_FORGIVEN_MAX:])
-
-    @property
-    def _changed(self) -> list[Part]:
-        """The parts that changed, those that came if there are some. None: too many."""
-        parts = self.rest.came or self.rest.went
-        return parts if len(parts) <= _CHANGED_MAX else []
-
-    def _is_forgiven(self, parts: list[Part]) -> bool:
-        host = self.known.host
-        frame = frame_of(host, self.shown, parts)
-        return bool(parts) and all(part.exact in frame or is_noise(host, part) for part in parts)
+            return b""  # a wall says nothing of the page behind it
+        return waits.observed(former.observed, (self.at_ms - former.seen_ms) / 60_000, has_changed=self.counts)
 
 
 def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -> Outcome:
@@ -208,15 +178,10 @@ def decide_page(fetch: Fetch, site_of: Callable[[str], str], freshness: float) -
     page = Page(_fetched(fetch), fetch.newer, fetch.shown, known.host, known.others)
     better = better_of(page, fetch.verdict, site_of) if not fetch.is_wall else None
     worse = worse_of(page, fetch.verdict, site_of) if not better and not fetch.is_wall else None
-    observed, changed = fetch.observed()
+    observed = fetch.observed()
     known = _learned(fetch, host, observed)
-    state = with_fields(
-        page.state,
-        because="copy" if better else page.state.because,
-        canonical=better,
-        observed=observed,
-        changed=changed,
-    )
+    because: Because = "copy" if better else page.state.because
+    state = with_fields(page.state, because=because, canonical=better, observed=observed)
     is_new = not known.folder and len(known.host.shown) <= _EXPLORED
     wait = (COPY_SECONDS if better else 0) if is_new else wait_of(state, known.folder, freshness)
     return Outcome(with_fields(state, wait_seconds=wait), known, worse)

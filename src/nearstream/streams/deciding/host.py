@@ -36,12 +36,6 @@ class Frame(NamedTuple):
     parts: set[int]  # hashes of its parts
     host: HostState  # what is known of the host after the change
 
-    def replaces(self, change: Change) -> bool:
-        """Return whether all that came may have replaced parts of a rotating frame."""
-        came = [part for part in change.came if part.words]
-        went = [part for part in change.went if part.exact in self.parts]
-        return self.host.rotates and 0 < len(came) <= len(went) and len(_able(came)) == len(came)
-
 
 def frame_of(host: HostState, own: Shown, parts: Parts) -> set[int]:
     """Return the hashes of those parts that are frame.

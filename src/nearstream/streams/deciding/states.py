@@ -79,7 +79,6 @@ class PageState(msgspec.Struct, frozen=True, array_like=True):
     seen_ms: int = 0  # When its content was fetched last. 0: every fetch has shown an error text.
     parts: bytes = b""  # The parts of its content, packed. Empty: they are not known.
     observed: bytes = b""  # what the latest fetches have shown, packed
-    changed: tuple[bytes, ...] = ()  # for the last observations, the few parts that changed, packed
     declared: str = ""  # the lineage of the page that it declares as its canonical one
     aliases: tuple[str, ...] = ()  # other names of the page, under which decisions are also sent, the newest last
     before: "PageState | None" = None  # the state before most of its text was replaced at the last fetch

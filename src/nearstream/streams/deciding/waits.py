@@ -35,13 +35,6 @@ def observed(before: bytes, minutes: float, *, has_changed: bool) -> bytes:
     return (before + (minutes << 1 | has_changed).to_bytes(2, "little"))[-2 * OBSERVATIONS :]
 
 
-def without_change(before: bytes, place: int) -> bytes:
-    """Return observations of which one is no change after all, the last one at place 1."""
-    packed = bytearray(before)
-    packed[-2 * place] &= 0xFE
-    return bytes(packed)
-
-
 def likelihood(observations: bytes) -> Floats:
     """Return by rate the logarithm of the likelihood, 0 for the most likely."""
     packed = np.frombuffer(observations, "<u2")

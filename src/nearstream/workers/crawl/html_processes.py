@@ -42,7 +42,7 @@ class HtmlProcesses:
     """
 
     def __init__(self, count: int = 2, deadline_seconds: float = 2.0) -> None:
-        """Prepare the pool. A document waits for the deadline for a process, and then for its text."""
+        """Prepare the pool, in which a document waits so long for a process, and then for its text."""
         self._deadline = deadline_seconds
         self._free: LifoQueue[_Child | None] = LifoQueue()
         self._count = count
@@ -61,7 +61,7 @@ class HtmlProcesses:
             self._free.put(child or _Child(self._deadline))
 
     def text(self, html: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return the visible text of the HTML of a mail, and where its links lead, up to the host.
+        """Return the visible text of the HTML of a mail, and the hosts of its links.
 
         There is nothing if the document or too many others take too long.
         """

@@ -69,7 +69,7 @@ def refuse_no_text(content: bytes) -> None:
 
 
 def _refuse_no_json(head: bytes, *, is_lines: bool) -> None:
-    """Refuse what does not begin like JSON, but lines of a text, each of which is refused later."""
+    """Refuse what does not begin like JSON, except lines of text, which are refused later."""
     if b"\0" in head or is_binary(head):
         raise UnreadableFileError("binary, or JSON that is not UTF-8: convert JSON with iconv")
     if not is_lines:

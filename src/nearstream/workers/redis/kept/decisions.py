@@ -17,7 +17,7 @@ from nearstream.streams.ingest.lineage import host_of
 from nearstream.workers.redis.server.client import Caller, Commanded, ask, pipelined
 
 KEPT_SECONDS = 90 * 86_400  # after the fetch that decided was read
-_FORMAT = b"2"  # of the states, so that those of another format are not found
+_FORMAT = b"3"  # of the states, so that those of another format are not found
 _ALIAS = b"@"  # begins the name of a page, stored under another one
 # Before a host or a folder. No lineage has a control character.
 _HOST, _FOLDER, _DUE = "host\n", "rates\n", "due\n"
