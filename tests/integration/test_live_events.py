@@ -19,7 +19,7 @@ from nearstream.workers.http.learning import connected
 from nearstream.workers.http.live import sources
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.sources import fed_by_kafka, say_ended
-from nearstream.workers.http.operator import replay_reason, say_in_kafka
+from nearstream.workers.http.operator import replay_reason
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
 from tests.support.deployment import TEXTS, LocalDeployment, deployed, until
@@ -117,7 +117,8 @@ async def _keeps_silences(deployment: LocalDeployment) -> None:
 
         async def is_said() -> bool:
             with suppress(KafkaUnreachableError):  # until the outbox is connected
-                await say_in_kafka(outbox, deployment.topic(SILENCES), b"news/duplicate_storm/f", encode(said))
+                record = ProducerRecord(deployment.topic(SILENCES), b"news/duplicate_storm/f", encode(said), [])
+                await outbox.send(record, 5.0)
                 return True
             return False
 

@@ -10,7 +10,7 @@ import aiohttp
 from nearstream.schemas.alerts.alert import Alert, AlertName, alert_id
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.evidence import DocumentRef, Interval
-from nearstream.schemas.documents.record import ConsumerRecord
+from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.dead_letter import (
     DeadLetter,
@@ -23,10 +23,11 @@ from nearstream.schemas.verdicts.events import Retraction
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, VerdictKind
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
+from nearstream.workers.http.learning import Sends
 from nearstream.workers.http.live.details import States, Stored
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.operator import Replay, Say, add_operator_routes, say_nowhere
+from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.pipeline.deployment import Deployment
 
@@ -154,6 +155,17 @@ class Server:
             return response.status, await response.json()
 
 
+class Sent:
+    """Takes records, and keeps them."""
+
+    def __init__(self) -> None:
+        self.records: list[ProducerRecord] = []
+
+    async def send(self, record: ProducerRecord, _seconds: float) -> None:
+        """Take a record."""
+        self.records.append(record)
+
+
 async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
     return None
 
@@ -165,12 +177,12 @@ async def live_server(
     address: str = "127.0.0.1:0",
     states: States = no_states,
     replay: Replay | None = None,
-    say: Say = say_nowhere,
+    outbox: Sends | None = None,
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
     app = application(Gate(tokens))
     add_live_routes(app, feed, Stored(Deployment.of(load({})), states, _no_family))
-    add_operator_routes(app, feed, say, replay)
+    add_operator_routes(app, feed, outbox or Sent(), "silences", replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:
         yield Server(listened, session)

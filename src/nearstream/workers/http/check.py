@@ -58,7 +58,6 @@ from nearstream.workers.redis.reading.members import Index, labelled_family
 
 AT_ONCE = 64  # requests in work
 TURNS = 12  # of these, short texts that are signed, looked up and compared at a time
-_PAUSE_SECONDS = 0.05
 _LARGE_BYTES = 1024 * 1024
 _SHORT_BYTES, _FEW_CANDIDATES = 32_768, 16
 LINES_MAX = 64  # documents of a request
@@ -208,22 +207,16 @@ class Checker:
 
     async def ready(self, seconds: float) -> str:
         """Return why checks would get degraded answers now, or an empty text."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    state = await self.index.state()
-                    if state is IndexState.LOST:
-                        await self.index.reopen()
-                why = "" if state is not IndexState.REBUILDING else "the index is being rebuilt"
-            except (IndexLostError, SettingsError) as error:
-                return str(error)
-            except (IndexUnavailableError, TimeoutError):
-                why = f"Redis did not answer within {seconds:g} s"
-            if not why or loop.time() + _PAUSE_SECONDS >= deadline:
-                return why
-            await asyncio.sleep(_PAUSE_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                state = await self.index.state()
+                if state is IndexState.LOST:
+                    await self.index.reopen()
+        except (IndexLostError, SettingsError) as error:
+            return str(error)
+        except (IndexUnavailableError, TimeoutError):
+            return f"Redis did not answer within {seconds:g} s"
+        return "the index is being rebuilt" if state is IndexState.REBUILDING else ""
 
     def _reading(self, record: ConsumerRecord) -> asyncio.Future[Source]:
         """Return the record, or the document of a whole mail, which is read in a thread."""

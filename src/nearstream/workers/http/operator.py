@@ -18,7 +18,7 @@ from nearstream.schemas.live.state import LiveReplay, LiveReplayRequest, LiveSil
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
-from nearstream.workers.http.learning import Outbox, OutboxFullError
+from nearstream.workers.http.learning import OutboxFullError, Sends
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.requests import RefusedError, asked_for_all, json_response, require_all, unconfirmed
 from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
@@ -27,7 +27,6 @@ from nearstream.workers.operations.terminal import Progress
 from nearstream.workers.pipeline.deployment import Deployment
 
 Replay = Callable[[str, bool], Awaitable[Counter[str]]]  # takes a reason, and whether nothing is to be sent
-Say = Callable[[bytes, bytes | None], Awaitable[None]]  # takes the key and the value of a record of `silences`
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +35,15 @@ _WAIT_SECONDS = 10.0  # for Kafka, before a replay begins
 _SAY_SECONDS = 5.0
 
 
-def add_operator_routes(app: web.Application, feed: Feed, say: Say, replay: Replay | None) -> None:
+def add_operator_routes(app: web.Application, feed: Feed, outbox: Sends, topic: str, replay: Replay | None) -> None:
     """Let an operator see dead letters, and silence alerts.
 
-    `say` sends a record to the topic of silences. `replay` sends the records of a reason again, if that is offered.
+    The outbox takes records of the topic of silences. `replay` sends the records of a reason again, if that is offered.
     """
     handlers: dict[str, Handler] = {
         "dead_letters": partial(_list, feed),
         "dead_letter": partial(_show, feed),
-        "silence": partial(_silence, feed, say),
+        "silence": partial(_silence, feed, outbox, topic),
     }
     if replay is not None:
         handlers["replay"] = partial(_replay, replay, asyncio.Lock())
@@ -55,15 +54,6 @@ async def replay_reason(deployment: Deployment, reason: str, is_dry_run: bool) -
     """Send the records of a reason again, or count what would be sent."""
     run = plan_replay if is_dry_run else replay_dead_letters
     return await run(deployment, reason, _WAIT_SECONDS, Progress("dead letters", quiet=True))
-
-
-async def say_in_kafka(outbox: Outbox, topic: str, key: bytes, value: bytes | None) -> None:
-    """Send a record to the topic of silences."""
-    await outbox.send(ProducerRecord(topic, key, value, []), _SAY_SECONDS)
-
-
-async def say_nowhere(_key: bytes, _value: bytes | None) -> None:
-    """Keep a silence in the memory of this process alone, as in the demo."""
 
 
 async def _list(feed: Feed, request: web.Request) -> web.Response:
@@ -101,7 +91,7 @@ async def _replayed(replay: Replay, asked: LiveReplayRequest) -> web.Response:
     return json_response(LiveReplay(sent=sent, skipped=dict(outcome)))
 
 
-async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:
+async def _silence(feed: Feed, outbox: Sends, topic: str, request: web.Request) -> web.Response:
     expected = "expected collection, name and subject of an alert, and hours from 0 to 168"
     asked = await asked_for_all(request, LiveSilenceRequest, _REQUEST_BYTES, expected)
     said = None
@@ -111,7 +101,8 @@ async def _silence(feed: Feed, say: Say, request: web.Request) -> web.Response:
         said = Silence(collection=asked.collection, name=asked.name, subject=asked.subject, since=now, until=until)
     key = silence_key(asked.collection, asked.name, asked.subject)
     try:
-        await say(key, None if said is None else msgspec.json.encode(said))
+        value = None if said is None else msgspec.json.encode(said)
+        await outbox.send(ProducerRecord(topic, key, value, []), _SAY_SECONDS)
     except (KafkaUnreachableError, OutboxFullError, SettingsError) as error:
         log.warning("an alert was not silenced: %s", error)
         raise unconfirmed("kafka_unavailable") from None

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from nearstream.schemas.checks.check import ApiError
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION
+from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.record import INPUT, ConsumerRecord, header
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError, decode_document, decode_signature_line
@@ -118,29 +118,21 @@ def read_mail(record: ConsumerRecord, key: HashKey, html: HtmlProcesses, rules: 
     received_at = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     until = time.monotonic() + _ATTACHMENTS_SHARE * seconds
     recipient = (header(record.headers, "nearstream-recipient") or b"").decode("utf-8", "replace")
-    collection = collection_of(recipient, rules.domains) or _collection(record)
+    named = _named(record)
+    collection = collection_of(recipient, rules.domains) or named.collection
     mail = read_message(record.value or b"", received_at, key, html, collection, rules, until)
-    document = msgspec.structs.replace(mail.document, against=_against(record), observed_at=_observed_at(record))
+    document = msgspec.structs.replace(mail.document, against=named.against, observed_at=named.observed_at)
     return Unsigned(fill_defaults(document, DocumentLimits(), record.timestamp_ms), None, mail.degraded)
 
 
-def _collection(record: ConsumerRecord) -> str:
-    named = header(record.headers, "nearstream-collection")
-    if named is None:
-        return DEFAULT_COLLECTION
-    return decode_document(msgspec.json.encode({"collection": named.decode("utf-8", "replace")})).collection
-
-
-def _observed_at(record: ConsumerRecord) -> datetime | None:
-    named = header(record.headers, "nearstream-observed-at")
-    if named is None:
-        return None
-    return decode_document(msgspec.json.encode({"observed_at": named.decode("utf-8", "replace")})).observed_at
-
-
-def _against(record: ConsumerRecord) -> tuple[str, ...]:
-    named = (header(record.headers, "nearstream-against") or b"").decode("utf-8", "replace").split()
-    return decode_document(msgspec.json.encode({"against": named})).against
+def _named(record: ConsumerRecord) -> Document:
+    """Return what the headers of a question say about its mail."""
+    given = {
+        name: value.decode("utf-8", "replace")
+        for name in ("collection", "observed_at", "against")
+        if (value := header(record.headers, f"nearstream-{name.replace('_', '-')}")) is not None
+    }
+    return decode_document(msgspec.json.encode(given | {"against": given.get("against", "").split()}))
 
 
 def json_response(value: object, status: int = 200) -> web.Response:

@@ -29,7 +29,7 @@ from nearstream.workers.http.live.families import family_in_index
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.sources import fed_by_kafka, watching_redis
 from nearstream.workers.http.live_routes import add_live_routes
-from nearstream.workers.http.operator import Replay, Say, add_operator_routes, replay_reason, say_in_kafka, say_nowhere
+from nearstream.workers.http.operator import Replay, add_operator_routes, replay_reason
 from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.routes import Workers, add_routes, add_waiting_routes
@@ -131,19 +131,15 @@ async def serve_alone(deployment: Deployment, path: str) -> None:
     with deployment.index_file(path) as file:
         standalone = Standalone(deployment, file, feed)
         storing = asyncio.create_task(standalone.run())
-        async with serving(deployment, alone(standalone), feed, gate) as address:
+        index, pages = standalone.index, standalone.pages
+        alone = Backend(index, _NoGuards(), pages, index.states, standalone, _no_workers, None, nullcontext())
+        async with serving(deployment, alone, feed, gate) as address:
             log.info("API: http://%s/v1/check, live page: http://%s/, index: %s", address, address, path)
             await asyncio.wait({storing, asyncio.create_task(stopped.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if storing.done():
             storing.result()  # it ends by a bug alone
         storing.cancel()
     log.info("stopped")
-
-
-def alone(standalone: Standalone) -> "Backend":
-    """Return what one process has."""
-    index, pages = standalone.index, standalone.pages
-    return Backend(index, _NoGuards(), pages, index.states, standalone, _no_workers, say_nowhere, None, nullcontext())
 
 
 class _NoGuards:
@@ -165,9 +161,8 @@ class Backend:
     guards: Guards  # labels that are suspended
     pages: DecisionStore  # the states of pages
     states: States  # returns the states of a document key, the last one first
-    outbox: Sends  # takes documents, removals and labels
+    outbox: Sends  # takes documents, removals, labels and silences
     workers: Workers  # reads the states of workers
-    say: Say  # says that an alert is silenced
     replay: Replay | None  # sends dead letters again, None: nothing does
     beside: AbstractAsyncContextManager[object]  # what runs while the API does
 
@@ -183,7 +178,6 @@ def shared(deployment: Deployment, index: RedisIndex, outbox: Outbox, feed: Feed
         partial(_states, index),
         outbox,
         partial(worker_states, index.connection, namespace),
-        partial(say_in_kafka, outbox, deployment.topic(SILENCES)),
         partial(replay_reason, deployment),
         watching_redis(index.connection, namespace, guards, feed),
     )
@@ -215,7 +209,7 @@ async def serving(deployment: Deployment, backend: Backend, feed: Feed, gate: Ga
         add_page_routes(app, Pages(backend.pages, settings.api_seconds))
         add_label_routes(app, deployment.scheme, learner, index, backend.guards)
         add_live_routes(app, feed, Stored(deployment, backend.states, partial(family_in_index, index)))
-        add_operator_routes(app, feed, backend.say, backend.replay)
+        add_operator_routes(app, feed, backend.outbox, deployment.topic(SILENCES), backend.replay)
         async with backend.beside, listening(app, settings.api) as address:
             yield address
 

@@ -84,12 +84,14 @@ class Standalone:
         self._arrived, self._rare_log = asyncio.Event(), RareLog(log)
 
     async def send(self, record: ProducerRecord, seconds: float) -> None:
-        """Store what a record brings, and wait for that.
+        """Store what a record brings, and wait for that. A silence is in the memory of the process alone.
 
         Raises:
             IndexUnavailableError: It was not stored, or not within `seconds`.
             OutboxFullError: Too many records wait.
         """
+        if record.topic not in (self.topic[DOCUMENTS], self.topic[SIGNATURES]):
+            return
         if len(self._waiting) >= UNCONFIRMED:
             raise OutboxFullError
         stored = asyncio.get_running_loop().create_future()

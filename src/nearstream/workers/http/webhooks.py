@@ -18,18 +18,15 @@ import msgspec
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.workers.config.alert_rules import WebhookTarget
 from nearstream.workers.monitoring.metrics import WEBHOOKS
-from nearstream.workers.pipeline.retry import backoff
 
 ID_HEADER = "nearstream-event-id"
 
 _NEVER = "0001-01-01T00:00:00Z"  # how Alertmanager says that an alert has no end yet
 QUEUE = 1_000  # alerts that wait for a target
 SENT_IDS = 1_000  # ids that are not sent again to a target
-TRIES = 8  # for one alert
+PAUSES = (0.1, 0.5, 2.0, 10.0, 30.0, 60.0, 60.0)  # seconds between the tries for one alert
 REQUEST_SECONDS = 5.0
 ANSWER_BYTES = 64 * 1024
-BREAK_AFTER = 5  # failures in succession
-BREAK_SECONDS = 60.0
 OUTDATED_SECONDS = 86_400  # older alerts come from a replay, or from documents of the past
 OUTCOMES = ("sent", "retried", "refused", "failed", "dropped", "outdated", "silent")
 _RETRIABLE = (408, 425, 429)
@@ -116,7 +113,6 @@ class _Line:
     target: WebhookTarget
     waiting: asyncio.Queue[Alert] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     sent: deque[str] = field(default_factory=lambda: deque(maxlen=SENT_IDS))
-    failures: int = 0
 
 
 class Webhooks:
@@ -129,20 +125,18 @@ class Webhooks:
     def __init__(
         self,
         targets: Iterable[WebhookTarget],
-        break_seconds: float = BREAK_SECONDS,
         public_url: str = "",
         holds_back: Callable[[Alert], bool] = _nobody,
     ) -> None:
         """Prepare to send to these targets, but no alert that is held back, because a person has silenced it.
 
-        A target gets a pause after failures in succession. Without the address of the live page no links are sent.
+        Without the address of the live page no links are sent.
         """
         self._public_url, self._holds_back = public_url, holds_back
         self._lines = [_Line(target) for target in targets]
         for line in self._lines:
             for outcome in OUTCOMES:
                 WEBHOOKS.labels(line.target.name, outcome)  # from 0 on, so that the first one is an increase
-        self._break_seconds = break_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def offer(self, alerts: Sequence[Alert]) -> None:
@@ -188,22 +182,18 @@ class Webhooks:
 
     async def _send(self, session: aiohttp.ClientSession, line: _Line, alert: Alert) -> str:
         """Send an alert with several tries, and return `sent`, `refused` or `failed`."""
-        for _, pause in zip(range(TRIES), backoff(), strict=False):
-            if line.failures >= BREAK_AFTER:
-                await asyncio.sleep(self._break_seconds)
+        for pause in (*PAUSES, None):
             outcome, detail = await _try(session, line.target, alert, self._public_url)
             if outcome == "sent":
-                line.failures = 0
                 line.sent.append(alert.event_id)
                 return outcome
-            line.failures += 1
-            if line.failures in (1, BREAK_AFTER) or outcome == "refused":
+            if outcome == "refused" or pause in (PAUSES[0], None):  # the first failure and the last one
                 log.warning("webhook %s: %s: %s", line.target.name, outcome, detail)
-            if outcome == "refused":
-                return outcome
+            if outcome == "refused" or pause is None:
+                break
             WEBHOOKS.labels(line.target.name, "retried").inc()
             await asyncio.sleep(pause)
-        return "failed"
+        return outcome
 
 
 async def _try(session: aiohttp.ClientSession, target: WebhookTarget, alert: Alert, public_url: str) -> tuple[str, str]:

@@ -79,16 +79,6 @@ async def _no_suspension(_collection: str, _family: str, _document: str) -> None
 
 
 @dataclass(frozen=True)
-class LabelWatch:
-    """What alerting knows of labels, and does about them."""
-
-    # Returns how fast the labelled family of a document grows, None without a label.
-    growth: Callable[[str], Coroutine[None, None, LabelledGrowth | None]] = _no_growth
-    # Suspends the labels of a family, of this collection, with the id of one of its documents.
-    suspend: Callable[[str, str, str], Coroutine[None, None, None]] = _no_suspension
-
-
-@dataclass(frozen=True)
 class Alerting:
     """Turns records of `verdicts` and `dead-letters` into records of `alerts`.
 
@@ -101,7 +91,10 @@ class Alerting:
     topic: str  # where alerts are sent
     scheme: str  # name of the scheme of the deployment
     dead_letters: DeadLetterWriter  # writes the refused records
-    labels: LabelWatch = field(default_factory=LabelWatch)  # labels of families
+    # Returns how fast the labelled family of a document grows, None without a label.
+    growth: Callable[[str], Coroutine[None, None, LabelledGrowth | None]] = _no_growth
+    # Suspends the labels of a family, of this collection, with the id of one of its documents.
+    suspend: Callable[[str, str, str], Coroutine[None, None, None]] = _no_suspension
     # What persons have said about alerts. Metrics leave out what is silent for a time.
     silences: Silences = field(default_factory=Silences)
     notify: Callable[[Sequence[Alert]], None] = _nobody  # Called with the alerts that were sent. It must not wait.
@@ -232,11 +225,11 @@ class Alerting:
 
     async def _after_labelled(self, rule: Rule, subject: Subject, verdicts: Sequence[DocumentVerdict]) -> list[Alert]:
         newest = verdicts[-1]
-        growth = await self.labels.growth(document_key(subject.collection, newest.id))
+        growth = await self.growth(document_key(subject.collection, newest.id))
         tally = await self.store.change(rule, subject, partial(find_flood, rule, subject, growth, verdicts))
         found = alerts_of(tally, {each.event_id for each in verdicts})
         if found:
-            await self.labels.suspend(subject.collection, subject.name, newest.id)
+            await self.suspend(subject.collection, subject.name, newest.id)
         return found
 
     async def _count(

@@ -41,7 +41,7 @@ from nearstream.workers.monitoring.metrics import WorkerMetrics
 from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.operations.checks import memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
-from nearstream.workers.pipeline.alert import Alerting, LabelWatch
+from nearstream.workers.pipeline.alert import Alerting
 from nearstream.workers.pipeline.dead_letters import DeadLetterWriter
 from nearstream.workers.pipeline.decide import Deciding, notice_error_text
 from nearstream.workers.pipeline.deployment import Deployment
@@ -296,7 +296,8 @@ async def _make_alerting(
         deployment.topic(ALERTS),
         deployment.scheme.name,
         dead_letters,
-        LabelWatch(LabelledFamilies(deployment.index_address()).growth, guards.suspend),
+        LabelledFamilies(deployment.index_address()).growth,
+        guards.suspend,
         silences,
         webhooks.offer,
     )

@@ -6,7 +6,7 @@ from collections import Counter
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.workers.kafka.errors import KafkaUnreachableError
-from tests.support.live import NOW_MS, Server, alert, dead_letter, live_server, new_feed
+from tests.support.live import NOW_MS, Sent, Server, alert, dead_letter, live_server, new_feed
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
 TOKENS = f"{MAIL} mail\n{ALL_TOKEN} *"
@@ -104,14 +104,11 @@ async def test_without_kafka_there_is_no_replay_but_letters_are_shown() -> None:
 
 
 async def test_an_alert_is_silenced_by_who_may_see_all_and_said_in_kafka() -> None:
-    feed, said = new_feed(), list[tuple[bytes, bytes | None]]()
+    feed, sent = new_feed(), Sent()
     feed.alarms.add(alert("f"))
     asked = {"collection": "news", "name": "duplicate_storm", "subject": "f", "hours": 4}
 
-    async def say(key: bytes, value: bytes | None) -> None:
-        said.append((key, value))
-
-    async with live_server(feed, TOKENS, say=say) as server:
+    async with live_server(feed, TOKENS, outbox=sent) as server:
 
         async def silence(body: object, token: str = ALL_TOKEN, **headers: str) -> int:
             url = f"http://{server.address}/v1/silences"
@@ -119,8 +116,8 @@ async def test_an_alert_is_silenced_by_who_may_see_all_and_said_in_kafka() -> No
                 return answer.status
 
         assert [await silence({**asked, "hours": hours}) for hours in (4, None, 0)] == [200] * 3
-        assert [value is None for _, value in said] == [False, False, True]
-        assert {key for key, _ in said} == {b"news/duplicate_storm/f"}
+        assert [record.value is None for record in sent.records] == [False, False, True]
+        assert {(record.topic, record.key) for record in sent.records} == {("silences", b"news/duplicate_storm/f")}
         assert [await silence(body) for body in ({}, {**asked, "hours": 169}, "x" * 5_000)] == [400, 400, 413]
         assert await silence(asked, MAIL) == await silence(asked, Origin="https://other.example") == 403
-    assert len(said) == 3
+    assert len(sent.records) == 3

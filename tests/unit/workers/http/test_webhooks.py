@@ -33,7 +33,7 @@ def alert(number: int = 0, **fields: Any) -> Alert:  # noqa: ANN401
 async def sending(
     *targets: WebhookTarget, holds_back: Callable[[Alert], bool] = lambda _: False
 ) -> AsyncIterator[Webhooks]:
-    sender = Webhooks(targets, break_seconds=0.05, holds_back=holds_back)
+    sender = Webhooks(targets, holds_back=holds_back)
     task = asyncio.create_task(sender.run())
     try:
         yield sender
@@ -101,7 +101,8 @@ async def test_an_alert_that_is_offered_again_is_sent_once() -> None:
     assert receiver.ids == [alert(number).event_id for number in (1, 2, 3)]
 
 
-async def test_a_failing_target_gets_the_alert_when_it_works_again_in_order() -> None:
+async def test_a_failing_target_gets_the_alert_when_it_works_again_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "PAUSES", (0.01,) * 7)
     async with receiving(500, 503, 429) as receiver, sending(target(receiver, "failing")) as sender:
         sender.queue([alert(1), alert(2)])
         await until(lambda: len(receiver.got) == 5)
