@@ -30,9 +30,9 @@ def seconds_to_ask(settings: Settings, crawler: Crawler) -> float:
     return seconds
 
 
-def count(crawler: Crawler | None, outcome: str) -> None:
+def count(crawler: Crawler, outcome: str) -> None:
     """Count an outcome in the statistics of a spider."""
-    if crawler is not None and crawler.stats is not None:
+    if crawler.stats is not None:
         crawler.stats.inc_value(f"nearstream/{outcome}")
 
 

@@ -191,7 +191,7 @@ class NearstreamPipeline:
     written to a file.
     """
 
-    def __init__(self, settings: Settings, crawler: Crawler | None = None) -> None:
+    def __init__(self, settings: Settings, crawler: Crawler) -> None:
         """Prepare sending, if the deployment takes JSON with our fields."""
         if settings.fields:
             raise SettingsError("NEARSTREAM_FIELDS: expected nothing, because items of Scrapy have our fields")
@@ -201,7 +201,7 @@ class NearstreamPipeline:
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
         self._give_verdict: Give | None = None
-        self._unsent = Path(crawler.settings.get(UNSENT_SETTING, UNSENT) if crawler else UNSENT)
+        self._unsent = Path(crawler.settings.get(UNSENT_SETTING, UNSENT))
         self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
         self._removing: set[asyncio.Task[None]] = set()
@@ -239,7 +239,7 @@ class NearstreamPipeline:
             log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line
             raise CloseSpider(CLOSED) from None
         self._send = sending.send
-        if self._crawler is not None and self._crawler.settings.getbool(VERDICTS_SETTING):
+        if self._crawler.settings.getbool(VERDICTS_SETTING):
             self._give_verdict = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
     async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
@@ -273,7 +273,7 @@ class NearstreamPipeline:
 
         If Kafka does not take it, the next crawl finds the page gone again.
         """
-        collection = self._crawler.settings.get(COLLECTION_SETTING, DEFAULT_COLLECTION) if self._crawler else ""
+        collection = self._crawler.settings.get(COLLECTION_SETTING, DEFAULT_COLLECTION)
         async with self._in_flight:
             if await self._is_sent(removal_of(self._topic, name_of_page(url), collection)):
                 count(self._crawler, "removed")
@@ -309,12 +309,8 @@ class NearstreamPipeline:
         count(self._crawler, "unsent" if is_written else "lost")
         if not is_written:
             log.error("the spider is closed, because a page is lost: %s: %s", self._unsent, why)
-            self._close()
-
-    def _close(self) -> None:
-        """Close the spider while the item is passed on."""
-        if self._crawler is not None and self._crawler.crawling:
-            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=CLOSED))
+            if self._crawler.crawling:  # it closes while the item is passed on
+                self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=CLOSED))
 
     def _record(self, fields: dict[str, Any], further: Headers) -> ProducerRecord:
         now_ms = int(datetime.now(UTC).timestamp() * 1000)

@@ -47,7 +47,7 @@ def recorder(pipeline: NearstreamPipeline) -> list[ProducerRecord]:
 
 async def sent(item: object) -> ProducerRecord:
     """Return the record that the pipeline sends of an item."""
-    pipeline = NearstreamPipeline(Settings())
+    pipeline = NearstreamPipeline(Settings(), crawler())
     records = recorder(pipeline)
     assert await pipeline.process_item(item) is item
     (record,) = records
@@ -95,7 +95,7 @@ async def test_at_most_a_thousand_items_are_sent_at_a_time() -> None:
         sending += 1
         await may_end.wait()
 
-    pipeline = NearstreamPipeline(Settings())
+    pipeline = NearstreamPipeline(Settings(), crawler())
     pipeline._send = send
     items = [asyncio.create_task(pipeline.process_item({"text": "one"})) for _ in range(1_500)]
     async with asyncio.timeout(60):
@@ -165,7 +165,7 @@ async def test_an_item_that_is_no_document_is_dropped() -> None:
             await sent({"url": URL, **binary})
     # The JSON that is sent has our own names of fields.
     with pytest.raises(SettingsError, match="NEARSTREAM_FIELDS"):
-        NearstreamPipeline(Settings(fields="text=content"))
+        NearstreamPipeline(Settings(fields="text=content"), crawler())
 
 
 def crawler(**settings: str) -> Crawler:
