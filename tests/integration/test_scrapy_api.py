@@ -10,14 +10,16 @@ from html import escape
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.http import Request
+from scrapy.http import Request, Response
 from scrapy.utils.test import get_crawler
 
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.scrapy import skipping
+from nearstream.workers.scrapy.environment import CONDITIONAL
 from nearstream.workers.scrapy.pipeline import PageItem, verdicts
 from nearstream.workers.scrapy.signals import page_skipped, verdict_received
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
@@ -105,6 +107,30 @@ async def test_a_page_that_need_not_be_fetched_is_ignored_under_all_of_its_urls(
         assert not await is_ignored(middleware, Request(URL, method="POST"))
         await write(api, page_state(URL, "changed", -1))  # a decision that was made since the spider was opened
         assert not await is_ignored(middleware, Request(URL))
+
+
+async def test_a_server_is_asked_only_for_a_page_that_has_changed_since_the_index_knows_it(redis_url: str) -> None:
+    known = replace(page_state(URL, "changed", -1), etag='"v-1"', modified="Mon, 02 Mar 2026 08:15:00 GMT")
+    async with (
+        served(redis_url) as api,
+        crawling(NEARSTREAM_API=api.address, CRAWL_IF_CHANGED="true") as (middleware, crawler),
+    ):
+        await write(api, known)
+        asked, own = Request(URL), Request(URL, headers={"If-None-Match": "mine"})
+
+        async def is_conditional() -> bool:
+            await middleware.process_request(asked)
+            return CONDITIONAL in asked.meta
+
+        await until(is_conditional)
+        sent = [asked.headers[name].decode() for name in ("If-None-Match", "If-Modified-Since")]
+        assert sent == [known.etag, known.modified]
+        await middleware.process_request(own)
+        assert CONDITIONAL not in own.meta
+        with pytest.raises(IgnoreRequest, match="not modified"):
+            middleware.process_response(asked, Response(URL, status=304))
+        assert crawler.stats is not None
+        assert crawler.stats.get_value("nearstream/not_modified") == 1
 
 
 async def test_a_crawler_asks_about_its_collection_with_its_token(redis_url: str) -> None:

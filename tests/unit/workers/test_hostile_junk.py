@@ -33,7 +33,6 @@ JUNK = {
     "parts": b"--x\ncontent-type: multipart/mixed; boundary=x\n\n",
     "lines of base64": b"QUJD" * 19 + b"\n",
     "short padded lines": b"A=\n",
-    "lines of uuencode": b"!0\n",
     "ligatures": "\ufdfa".encode(),
     "undefined bytes": b"\x81",
     "escapes": b"=C3=A9=\n",
@@ -51,9 +50,8 @@ HEADS = [
     b"Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Transfer-Encoding: base64\n\n",
     b"Content-Type: image/png\nContent-Transfer-Encoding: base64\n\n",
     b"Content-Type: image/png\nContent-Transfer-Encoding: quoted-printable\n\n",
-    b"Content-Type: image/png\nContent-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n",
 ]
-ENCODED = ("lines of base64", "short padded lines", "lines of uuencode", "escapes")  # junk of an encoding of mail
+ENCODED = ("lines of base64", "short padded lines", "escapes")  # junk of an encoding of mail
 CHARSETS = ("cp1252", "utf-7", "iso-2022-kr")
 BROKEN = b"\n!"  # which is in no base64
 # Fields that may hold few values of a pattern, with more of these than fit.

@@ -162,6 +162,13 @@ async def test_the_latest_fetch_decides_in_any_order(order: tuple[int, ...]) -> 
     assert found.canonical.version == verdicts[2].version
 
 
+async def test_what_the_server_says_of_the_latest_fetch_is_kept_for_the_next_one() -> None:
+    pages = Pages()
+    for minutes, etag in ((0, '"v-1"'), (1, '"v-2"'), (2, "")):
+        await pages.decider.after_verdict(verdict("unchanged", minutes), PageFacts(etag=etag, modified=etag))
+        assert (pages.state(PAGE).etag, pages.state(PAGE).modified) == (etag, etag)
+
+
 async def test_a_removed_page_is_forgotten_under_all_names() -> None:
     pages = Pages()
     await pages.take(replace(verdict("unique"), url="https://a.example/old"))
