@@ -16,11 +16,15 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_block_prints_what_its_comment_says() -> None:
-    (block,) = [text for kind, text in BLOCKS if kind == "python"]
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_python_block_prints_what_its_comment_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102 - our own text
+        exec(compile(block, page, "exec"), {"__name__": "readme"})  # noqa: S102 - our own text
     ((first, second),) = re.findall(r"# (first .*), then: (second .*)", block)
     assert printed.getvalue().splitlines() == [first, second]
 
