@@ -111,11 +111,15 @@ def _message(error: Exception) -> str:
 
 def _service_exit_code(error: Exception) -> Exit | None:
     # Imported on use: these modules load numpy and the Kafka client, which `nearstream settings` does not need.
+    import sqlite3
+
     from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
     from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError, refused
 
     if isinstance(error, IndexLostError) or refused(error):
         return Exit.MISCONFIGURED
+    if isinstance(error.__cause__, sqlite3.Error):  # of the index in a file, for which there is no room
+        return Exit.UNWRITABLE
     if isinstance(error, IndexUnavailableError | KafkaUnreachableError | KafkaError):
         return Exit.UNREACHABLE
     return None

@@ -7,7 +7,7 @@ imported once one of its commands is chosen, so that the list of commands and th
 import argparse
 from functools import cache
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NoReturn
 
 from nearstream.workers.cli.arguments import sentence
 from nearstream.workers.operations.terminal import print_line
@@ -95,7 +95,11 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Names the nearest known word in place of an unknown one."""
+    """Names the nearest known word in place of an unknown one, and what answers for an index in a file."""
+
+    def error(self, message: str) -> NoReturn:
+        api = "of an index in a file, ask the API or the live page of `nearstream serve --index FILE`"
+        super().error(f"{message} ({api})" if " arguments: --index" in message else message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - as argparse
         try:

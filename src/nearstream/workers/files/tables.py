@@ -15,6 +15,8 @@ from nearstream.workers.files.content import DOCUMENT_MAX_BYTES, UnreadableFileE
 
 _SEPARATORS = ",;\t|"
 _ROWS_AT_ONCE = 64
+_ROW_BYTES = 1 << 25  # of a row of a CSV file with its ends of lines
+_NAME_SHOWN = 40  # characters of the name of a column
 _FIELDS = ("text", "id", "url")  # of a document that a row may have
 
 
@@ -61,12 +63,21 @@ class _Lines:
 
     def __init__(self, content: Iterator[bytes]) -> None:
         self._lines, self.taken = lines_with_ends(content), list[bytes]()
+        self._room = _ROW_BYTES
 
     def __iter__(self) -> Iterator[str]:
         # In Latin-1 each byte is a character, so that the charset of a cell can be found out later.
         for line in self._lines:
             self.taken.append(line)
+            self._room -= len(line)
+            if self._room < 0:
+                raise UnreadableFileError("a row has more than 32 MiB, is a quotation mark missing?")
             yield line.decode("latin-1")
+
+    def forget(self) -> None:
+        """Begin a row."""
+        self.taken.clear()
+        self._room = _ROW_BYTES
 
 
 def csv_rows(content: Iterator[bytes], columns: Columns) -> Iterator[Row]:
@@ -89,7 +100,7 @@ def csv_rows(content: Iterator[bytes], columns: Columns) -> Iterator[Row]:
     columns.begin(form)
     while True:
         number, refusal = reader.line_num + 1, ""
-        lines.taken.clear()
+        lines.forget()
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -152,7 +163,7 @@ def _places(names: Sequence[str], columns: Columns) -> dict[str, int]:
     places = {field: names.index(called[field]) for field in _FIELDS if called[field] in names}
     missing = [field for field, usual in (("text", ""), ("id", "id")) if field not in places and called[field] != usual]
     if missing:
-        listed = ", ".join(names[:20]) or "none"
+        listed = ", ".join(name[:_NAME_SHOWN] for name in names[:20]) or "none"
         raise UnreadableFileError(
             f"expected a column {called[missing[0]]!r}, name another one with --{missing[0]}-column (columns: {listed})"
         )
@@ -170,7 +181,7 @@ def json_document(raw: bytes, columns: Columns) -> bytes | None:
     """
     try:
         fields = msgspec.json.decode(raw, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     row = _row(0, Stored(Form("json")), {name: fields.get(column) for name, column in _called(columns).items()})
     return row.document or None

@@ -209,19 +209,23 @@ def test_a_limit_counts_characters_and_their_share(limit: Limit, new: int, chara
 
 
 def test_json_lines_of_a_dataset_may_have_any_fields(scan: Callable[..., str]) -> None:
+    deep = f'{{"body": "{A}", "x": {"[" * 100_000}{"]" * 100_000}}}'
     rows = [{"n": n, "body": text, "source": "A wiki", "labels": 3, "lineage": n} for n, text in enumerate((A, B, A))]
-    Path("in.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    said = scan("in.jsonl", "--keep", "out.jsonl", "--text-column", "body", "--id-column", "n")
-    assert said.startswith("kept 2 of 3 documents\n")
-    assert [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()] == rows[:2]
+    Path("in.jsonl").write_text("\n".join([*map(json.dumps, rows), deep]))
+    said = scan("in.jsonl", "--keep", "out.jsonl", "--text-column", "body", "--id-column", "n", code=65)
+    assert "kept, not decided in.jsonl:4: not_json: maximum recursion depth exceeded" in said
+    *kept, last = Path("out.jsonl").read_text().splitlines()
+    assert (list(map(json.loads, kept)), last) == (rows[:2], deep)
 
 
 def test_nothing_is_replaced_by_what_could_not_be_read(scan: Callable[..., str]) -> None:
     Path("in.csv").write_text("no;body\n1;x\n")
     Path("twice.csv").write_text("text;text\na;b\n")
+    Path("open.csv").write_text("text\n" + 40 * f'"{"x" * 1_000_000}\n",')
     Path("out").write_text("before")
     assert "nothing could be read" in scan("in.csv", "--keep", "out", "--overwrite", code=65)
     assert "expected one column 'text', not 2" in scan("twice.csv", "--keep", "out", "--overwrite", code=65)
+    assert "open.csv: a row has more than 32 MiB" in scan("open.csv", "--keep", "out", "--overwrite", code=65)
     assert Path("out").read_text() == "before"
     Path("link").symlink_to("out")
     for target in ("link", os.devnull, ".", "nowhere/out"):

@@ -114,6 +114,7 @@ def test_wrong_use_gets_a_clear_answer() -> None:
         (["dlq", "lst"], 2, "invalid choice: 'lst': did you mean list?"),
         (["fly"], 2, "invalid choice: 'fly': `--help` lists all commands"),
         (["show", ""], 2, "1 to 512 characters"),
+        (["stats", "--index", "seen.db"], 2, "ask the API or the live page of `nearstream serve --index FILE`"),
         (["show", "a", "--collection", "A"], 2, "lower-case"),
         (["dlq", "list", "--reason", "typo"], 2, "not_json"),
     ):
@@ -155,7 +156,7 @@ SCAN = f'seq -f \'{{"text": "words of %g"}}\' 1500 | {sys.executable} -m nearstr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_an_output_that_is_closed_is_no_error_and_a_full_disk_is_one_of_its_own() -> None:
+def test_an_output_that_is_closed_is_no_error_and_a_full_disk_is_one_of_its_own(tmp_path: Path) -> None:
     settings = f"{sys.executable} -m nearstream settings"
     for command in (f"{SCAN} | head -n 1", f"{settings} | true", f"{settings} >&-"):
         done = _shell(command)
@@ -163,6 +164,8 @@ def test_an_output_that_is_closed_is_no_error_and_a_full_disk_is_one_of_its_own(
     for command in (f"{SCAN} > /dev/full", f"{settings} > /dev/full"):
         done = _shell(command)
         assert (done.returncode, done.stderr) == (74, b"nearstream: No space left on device\n")
+    done = _shell(f"ulimit -f 200; {SCAN} --index {tmp_path}/index.db")
+    assert (done.returncode, b"index.db: nothing was stored" in done.stderr) == (74, True)
 
 
 def test_an_interrupt_while_it_loads_leaves_no_traceback() -> None:
