@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from nearstream.schemas.documents.record import ConsumerRecord, ProducerRecord
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.cli.main import main
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.pipeline.delivery import Delivery
 from nearstream.workers.pipeline.match import Matching
@@ -89,13 +88,12 @@ def endless() -> None:
 
 
 def unchecked_broker() -> None:
-    """Skip the checks of topic settings and permissions, which a mock broker does not report."""
+    """Skip the checks of topic settings, which a mock broker does not report."""
 
     async def unchecked(*_: object) -> list[str]:
         return []
 
     replace_part(kafka_topics, "require", unchecked)
-    replace_part(acls, "require", unchecked)
 
 
 def watch_loop() -> None:

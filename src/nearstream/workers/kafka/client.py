@@ -20,7 +20,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from nearstream.workers.config.settings import Settings, SettingsError
+from nearstream.workers.config.settings import Settings
 from nearstream.workers.kafka.batches import use_our_batches
 from nearstream.workers.kafka.errors import KafkaUnreachableError, refused, retriable, settings_error_of
 from nearstream.workers.kafka.security import client_options, why_unconnected
@@ -160,7 +160,7 @@ async def connect(make: Callable[..., Any], settings: Settings, wait_seconds: fl
         except (KafkaError, TimeoutError) as error:
             await _close_unconnected(client)
             if isinstance(error, ClusterAuthorizationFailedError):
-                raise SettingsError("NEARSTREAM_KAFKA_USERNAME: permission WRITE on a topic is missing") from None
+                raise settings_error_of(error, "", "WRITE") from None
             reason = await why_unconnected(settings, max(deadline - loop.time(), RETRY_SECONDS))
             if loop.time() + RETRY_SECONDS >= deadline:
                 if not isinstance(error, TimeoutError | KafkaConnectionError):

@@ -30,14 +30,14 @@ from aiokafka.errors import (
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError
 
-# What each refusal of a broker means for the topic that was used.
+# What each refusal of a broker means for the topic or the group that was used.
 _REFUSALS = {
-    TopicAuthorizationFailedError: "topic {topic}: permission {operation} is missing",
-    UnknownTopicOrPartitionError: "topic {topic} does not exist: run `nearstream topics create`",
-    ClusterAuthorizationFailedError: "topic {topic}: {operation} is refused: {name}",
-    GroupAuthorizationFailedError: "topic {topic}: {operation} is refused: {name}",
-    InvalidTopicError: "topic {topic}: no topic can have this name",
-    InvalidTimestampError: "topic {topic}: the broker refuses a record's time, which is too far from its own: set the "
+    TopicAuthorizationFailedError: "topic {name}: permission {operation} is missing",
+    UnknownTopicOrPartitionError: "topic {name} does not exist: run `nearstream topics create`",
+    ClusterAuthorizationFailedError: "permission WRITE on a topic, or IDEMPOTENT_WRITE on the cluster, is missing",
+    GroupAuthorizationFailedError: "group {name}: permission {operation} is missing",
+    InvalidTopicError: "topic {name}: no topic can have this name",
+    InvalidTimestampError: "topic {name}: the broker refuses a record's time, which is too far from its own: set the "
     "clock of this machine by NTP, and what `nearstream topics check` names by Kafka's own tools",
 }
 # A broker that expects TLS closes a connection without it, and the other way round.
@@ -68,15 +68,21 @@ def refused(error: BaseException) -> bool:
     return isinstance(error, tuple(_REFUSALS))
 
 
-def settings_error_of(error: BaseException, topic: str, operation: str) -> SettingsError:
-    """Return the settings error for a refusal, which names the topic and the operation that was refused."""
+def settings_error_of(error: BaseException, name: str, operation: str) -> SettingsError:
+    """Return the settings error for a refusal, with its topic or group and its operation."""
     text = next(text for kind, text in _REFUSALS.items() if isinstance(error, kind))
-    return SettingsError(text.format(topic=topic, operation=operation, name=type(error).__name__))
+    return SettingsError(text.format(name=name, operation=operation))
+
+
+def refusal_of_reading(error: BaseException) -> SettingsError:
+    """Return the settings error of a consumer whose group or topic the broker refuses."""
+    said = error.args[0] if error.args else ""
+    return settings_error_of(error, said if isinstance(said, str) else ", ".join(sorted(said)), "READ")
 
 
 def missing_topic_error(topic: str) -> SettingsError:
     """Return the settings error for a topic that does not exist."""
-    return SettingsError(_REFUSALS[UnknownTopicOrPartitionError].format(topic=topic))
+    return SettingsError(_REFUSALS[UnknownTopicOrPartitionError].format(name=topic))
 
 
 def first_failure(results: Iterable[object], topics: Iterable[str]) -> BaseException | None:

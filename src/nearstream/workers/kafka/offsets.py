@@ -12,7 +12,6 @@ from aiokafka.errors import (
     IllegalGenerationError,
     NoError,
     RebalanceInProgressError,
-    TopicAuthorizationFailedError,
     UnknownMemberIdError,
     for_code,
 )
@@ -21,7 +20,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import admin, consumer, describe, retry_until_answered
-from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error
+from nearstream.workers.kafka.errors import KafkaUnreachableError, missing_topic_error, settings_error_of
 
 _HAS_MEMBERS = (IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 
@@ -41,7 +40,12 @@ async def ever_committed(settings: Settings, topic: str, wait_seconds: float) ->
         found = await describe(client, [topic])
         partitions = [TopicPartition(topic, partition) for partition in found.get(topic, [])]
         ask = partial(committed_offsets, client, settings.group, partitions)
-        known = await retry_until_answered(ask, wait_seconds, f"cannot read the offsets of group {settings.group}")
+        try:
+            known = await retry_until_answered(ask, wait_seconds, f"cannot read the offsets of group {settings.group}")
+        except KafkaUnreachableError as error:
+            if isinstance(error.__cause__, GroupAuthorizationFailedError):
+                raise settings_error_of(error.__cause__, settings.group, "DESCRIBE") from error.__cause__
+            raise
     return any(offset >= 0 for offset in known.values())
 
 
@@ -49,8 +53,8 @@ async def ever_committed_if_known(settings: Settings, topic: str, wait_seconds: 
     """Return what `ever_committed` does, None without the permission to read the offsets of the group."""
     try:
         return await ever_committed(settings, topic, wait_seconds)
-    except KafkaUnreachableError as error:
-        if isinstance(error.__cause__, GroupAuthorizationFailedError | TopicAuthorizationFailedError):
+    except SettingsError as error:
+        if isinstance(error.__cause__, GroupAuthorizationFailedError):
             return None
         raise
 

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from nearstream.schemas.live.state import WorkerStateName
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.kafka.errors import KafkaUnreachableError
+from nearstream.workers.kafka.errors import KafkaError, KafkaUnreachableError
 from nearstream.workers.kafka.lag import LagReader
 from nearstream.workers.kafka.topics import WHY_FIXED
 from nearstream.workers.monitoring.health import Health
@@ -65,7 +65,7 @@ async def _poll(health: Health, open_lag: OpenLag, ask_index: AskIndex, keyed_to
                         )
                     health.find_away(await _index_error(ask_index))
                     await asyncio.sleep(WHILE_AWAY_SECONDS if health.away else INTERVAL_SECONDS)
-        except (KafkaUnreachableError, SettingsError) as error:
+        except (KafkaUnreachableError, KafkaError, SettingsError) as error:
             health.find_away(str(error))
         except Exception:  # go on after any error: without this thread the last results would stay in `health` forever
             log.exception("cannot read consumer lag or reach the index")

@@ -9,7 +9,6 @@ from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES,
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
 from nearstream.workers.config.tls import in_the_clear
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.client import admin, consumer
@@ -61,8 +60,7 @@ async def examine(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
 
 async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check]:
     try:
-        missing = await acls.missing(settings, "all", wait_seconds)
-        states = [] if missing else await kafka_topics.topic_states(settings, wait_seconds)
+        states = await kafka_topics.topic_states(settings, wait_seconds)
         ahead = await _ahead(settings, states, wait_seconds)
     except KafkaUnreachableError as error:
         remedy = "start a broker (in a checkout: `make stack`) or set NEARSTREAM_KAFKA"
@@ -74,8 +72,6 @@ async def _kafka(settings: Settings, wait_seconds: float) -> AsyncIterator[Check
     yield Check("OK", "kafka", f"answers at {settings.kafka}")
     for state in states:
         yield _topic(state, settings.index_slots)
-    for permission in missing:
-        yield Check("FAIL", "rights", f"a worker `all` lacks the permission {permission}: grant it with an ACL")
     if ahead is not None:
         yield records_ahead(ahead)
     if states and all(state.partitions for state in states):

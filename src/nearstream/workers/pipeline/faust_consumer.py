@@ -79,6 +79,13 @@ class ConsumerThread(aiokafka.AIOKafkaConsumerThread):
         await super().on_start()
         self._ensure_consumer()._fetcher._prefetch_backoff = PREFETCH_BACKOFF_SECONDS
 
+    @Service.task
+    async def _watch_group(self) -> None:
+        """Raise an error of the group while no partition is assigned."""
+        while not self.should_stop:
+            self._ensure_consumer()._coordinator.check_errors()
+            await self.sleep(FETCH_SECONDS)
+
     async def on_thread_stop(self) -> None:
         """Leave the group, after everything is committed.
 

@@ -13,7 +13,7 @@ from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.kafka.client import SEND_MAX_BYTES, SESSION_SECONDS
-from nearstream.workers.kafka.errors import refused
+from nearstream.workers.kafka.errors import refusal_of_reading, refused
 from nearstream.workers.kafka.partitioning import choose_partition
 from nearstream.workers.kafka.security import tls_context, tokens, uses_sasl
 from nearstream.workers.monitoring import metrics
@@ -139,7 +139,7 @@ def _refusal(crash: BaseException | None) -> SettingsError | None:
     if isinstance(crash, SettingsError):
         return crash
     if crash is not None and refused(crash):
-        return SettingsError(f"NEARSTREAM_KAFKA_USERNAME: READ is refused: {crash}")
+        return refusal_of_reading(crash)
     return None
 
 

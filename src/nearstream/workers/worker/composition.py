@@ -28,7 +28,6 @@ from nearstream.workers.http.live.troubles import Alarms
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.status import serve_status
 from nearstream.workers.http.webhooks import Webhooks
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka import topics as kafka_topics
@@ -159,7 +158,6 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
         raise SettingsError("NEARSTREAM_VERDICTS=none: the role alert requires all or related")
     alerts = load_alerts(settings.alerts)
     async with reported(f"Kafka at {settings.kafka}", wait_seconds):
-        await acls.require(own_group(settings, role), role, wait_seconds)
         for warning in await kafka_topics.require(settings, wait_seconds):
             log.warning(warning)
     async with reported(f"Redis at {shown('redis', settings.redis)}", wait_seconds):

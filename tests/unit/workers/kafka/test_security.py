@@ -12,7 +12,6 @@ from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from nearstream.workers.config.settings import PREFIX, Settings, SettingsError, load
 from nearstream.workers.config.tls import in_the_clear, trusting
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka.security import client_options, tls_context, tokens
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.worker.topology import create_app
@@ -214,14 +213,3 @@ def _handshake(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> ssl
         with suppress(ssl.SSLWantReadError):
             side.do_handshake()
     return theirs
-
-
-def test_a_broker_that_tells_no_rights_is_no_refusal() -> None:
-    for code, operations, bits in (
-        (0, 24, 24),
-        (0, -(2**31), -1),
-        (3, -(2**31), -1),
-        (29, -(2**31), 0),
-        (30, 24, 0),
-    ):
-        assert acls.allowed(code, operations) == bits
