@@ -6,13 +6,15 @@ import sys
 
 import pytest
 
-from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.live.state import WorkerState
+from nearstream.workers.redis.kept.worker_states import forget_worker, say_state
 from nearstream.workers.redis.server.address import Connection
 from nearstream.workers.redis.server.client import Client, keys_of, open_client, pipelined
 from tests.devstack.server import LocalServer
 from tests.support.forking import finished
 
-STATE = WorkerState(worker="h:1", role="all", group="g", state="live", since_ms=1, why="")
+STATE = WorkerState(worker="h:1", role="all", group="g", state="live", since=from_milliseconds(1), why="")
 
 
 @pytest.mark.parametrize("is_cluster", [False, True], ids=["server", "cluster"])

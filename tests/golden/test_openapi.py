@@ -81,7 +81,7 @@ def test_every_route_of_the_table_is_served() -> None:
     add_routes(app, unused, unused, unused)
     add_page_routes(app, unused)
     add_label_routes(app, unused, unused, unused, unused)
-    add_live_routes(app, unused, unused)
+    add_live_routes(app, unused, unused, unused, unused)
     add_operator_routes(app, unused, unused, "silences", cast(Any, print))
     served = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource is not None}
     assert {each for each in served if each[0] != "HEAD"} == {(each.method, each.path) for each in ROUTES.values()}

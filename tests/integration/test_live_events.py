@@ -125,7 +125,7 @@ async def _keeps_silences(deployment: LocalDeployment) -> None:
         await until(is_said)
 
     async def is_silent() -> bool:
-        return feed.alarms.silences([alert("f", since_ms=_now_ms())], _now_ms()) == (said,)
+        return feed.alarms.said.of(alert("f", since_ms=_now_ms()), _now_ms()) == said
 
     async with fed_by_kafka(deployment.settings, feed):
         await until(is_silent)

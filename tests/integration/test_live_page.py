@@ -17,11 +17,11 @@ from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.schemas.documents.document import Document, from_milliseconds
 from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMatch, SourceRef
 from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.live.state import WorkerState
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.pipeline.deployment import Deployment
-from nearstream.workers.redis.kept.worker_states import WorkerState
 from tests.devstack.chromium import chromium
 from tests.devstack.npm import npm_packages
 from tests.devstack.server import free_ports
@@ -30,6 +30,7 @@ from tests.support.deployment import TEXTS
 from tests.support.live import HOSTILE_KEY, NOW_MS, alert, dead_letter, live_server, new_feed, removal, verdict
 
 pytestmark = pytest.mark.foreign
+SINCE = from_milliseconds(NOW_MS)
 
 REFERENCE = ReferenceMatch(
     collection="good",
@@ -154,7 +155,14 @@ async def test_the_page_says_what_the_server_says_of_itself(browser: Browser) ->
     feed.is_alerting, feed.loading = False, 0.43
     feed.lags[""] = monotonic(), [PartitionLag("documents", 0, 5, 0, 75, 12.0)]
     feed.workers = [
-        WorkerState(worker="h:1", role="sign", group="g", state="catching_up", since_ms=NOW_MS, why="9 records wait")
+        WorkerState(
+            worker="h:1",
+            role="sign",
+            group="g",
+            state="catching_up",
+            since=SINCE,
+            why="9 records wait",
+        )
     ]
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         await expect(page.locator("#unwatched")).to_contain_text("nearstream worker alert")
@@ -178,7 +186,7 @@ async def test_axe_finds_nothing_wrong_and_nothing_is_cut_off_at_the_width_of_a_
     feed.add(verdict("x" * 512), NOW_MS)
     feed.letters.add(dead_letter(b"x" * 512))
     feed.lags[""] = monotonic(), [PartitionLag("documents", 0, 5, 0, 75, 12.0)]
-    feed.workers = [WorkerState(worker="h:1", role="all", group="g", state="halted", since_ms=NOW_MS, why="4 in a row")]
+    feed.workers = [WorkerState(worker="h:1", role="all", group="g", state="halted", since=SINCE, why="4 in a row")]
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         await page.emulate_media(reduced_motion="reduce")
         for theme, view in product(("light", "dark"), AXE_VIEWS):
@@ -204,7 +212,7 @@ async def test_what_stands_still_is_red_on_every_view(browser: Browser) -> None:
     feed = new_feed()
     async with live_server(feed) as server, _opened(browser, server.address) as page:
         link, trouble = page.locator("#link"), page.locator("#trouble")
-        halted = WorkerState(worker="h:1", role="all", group="g", state="halted", since_ms=NOW_MS, why=HOSTILE)
+        halted = WorkerState(worker="h:1", role="all", group="g", state="halted", since=SINCE, why=HOSTILE)
         await expect(link).to_have_text("live")
         await expect(trouble).to_be_hidden()
         for view in ("live", "families", "workers"):

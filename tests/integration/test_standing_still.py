@@ -10,6 +10,7 @@ from typing import cast
 
 import aiohttp
 
+from nearstream.schemas.documents.document import EPOCH
 from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.schemas.topics.table import DOCUMENTS, VERDICTS
 from nearstream.workers.config.exit_codes import Exit
@@ -31,7 +32,7 @@ from tests.support.mail import command
 
 Condition = Callable[[], Awaitable[bool]]
 WITHIN_SECONDS = 30.0  # it takes two, and on a busy machine more, but clients of Kafka alone need 40
-HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since_ms=1, why="4 dead letters in a row")
+HALT = WorkerState(worker="host:1", role="sign", group="g", state="halted", since=EPOCH, why="4 dead letters in a row")
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import aiohttp
 
@@ -24,12 +24,13 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef, Verd
 from nearstream.workers.config.settings import load
 from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.learning import Sends
-from nearstream.workers.http.live.details import States, Stored
+from nearstream.workers.http.live.details import States
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live_routes import add_live_routes
 from nearstream.workers.http.operator import Replay, add_operator_routes
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis.reading.members import Index
 
 HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"
 NOW_MS = 1_772_440_200_000  # in the middle of a minute of the live page
@@ -166,8 +167,12 @@ class Sent:
         self.records.append(record)
 
 
-async def _no_family(_collection: str, _name: str, _now_ms: int) -> None:
-    return None
+class _NothingStored:
+    """An index without documents."""
+
+    async def current_number(self, _document_key: str) -> int:
+        """Return that the document is not known."""
+        return 0
 
 
 @asynccontextmanager
@@ -181,7 +186,7 @@ async def live_server(
 ) -> AsyncIterator[Server]:
     """Serve the live page of a feed for the block."""
     app = application(Gate(tokens))
-    add_live_routes(app, feed, Stored(Deployment.of(load({})), states, _no_family))
+    add_live_routes(app, feed, Deployment.of(load({})), states, cast(Index, _NothingStored()))
     add_operator_routes(app, feed, outbox or Sent(), "silences", replay)
     timeout = aiohttp.ClientTimeout(60)
     async with listening(app, address) as listened, aiohttp.ClientSession(timeout=timeout) as session:

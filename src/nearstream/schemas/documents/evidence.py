@@ -164,6 +164,24 @@ class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
         require_times(self.observed_at)
 
 
+class Comparison(msgspec.Struct, frozen=True):
+    """A number of two documents against its bound, for those who ask why."""
+
+    number: str  # Name of the number.
+    value: float  # Its value.
+    sign: str  # `<`, `<=`, `>` or `>=`.
+    threshold: str  # Name of the bound.
+    bound: float  # Its value.
+    holds: bool  # Whether the comparison holds.
+
+    @property
+    def lacks(self) -> float:
+        """Distance of the number from the bound, over the bound. 0 if the comparison holds."""
+        if self.holds:
+            return 0.0
+        return abs(self.value - self.bound) / self.bound if self.bound else abs(self.value)
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers on which an event is based.
 

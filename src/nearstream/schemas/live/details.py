@@ -5,7 +5,14 @@ from datetime import datetime
 import msgspec
 
 from nearstream.schemas.documents.document import Count, Share
-from nearstream.schemas.documents.evidence import ContainmentShares, Distance, DocumentRef, Interval, SharedKeys
+from nearstream.schemas.documents.evidence import (
+    Comparison,
+    ContainmentShares,
+    Distance,
+    DocumentRef,
+    Interval,
+    SharedKeys,
+)
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 
@@ -17,24 +24,13 @@ class LiveSpan(msgspec.Struct, frozen=True, kw_only=True):
     moved: bool  # It is in another order than the others.
 
 
-class LiveComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A number against its bound."""
-
-    number: str  # Name of the number.
-    value: float  # Its value.
-    sign: str  # `<`, `<=`, `>` or `>=`.
-    threshold: str  # Name of the bound.
-    bound: float  # Its value.
-    holds: bool  # Whether the comparison holds.
-
-
 class LiveRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule with the numbers of two documents. The first one that holds decides."""
 
     name: str  # Name of the rule.
     relation: str  # The relation that it finds, or `unrelated`.
     holds: bool  # Whether it holds.
-    clauses: tuple[tuple[LiveComparison, ...], ...]  # What has to hold. Of each clause one comparison is enough.
+    clauses: tuple[tuple[Comparison, ...], ...]  # What has to hold. Of each clause one comparison is enough.
 
 
 class LivePair(msgspec.Struct, frozen=True, kw_only=True):

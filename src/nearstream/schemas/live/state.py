@@ -68,13 +68,15 @@ class LiveLag(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds  # Age of the oldest of them.
 
 
-class LiveWorker(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerState(msgspec.Struct, frozen=True, kw_only=True):
     """A worker and how it does."""
 
     worker: str  # Its host and process id.
     role: str  # Its role.
     group: str  # Its consumer group.
-    state: WorkerStateName  # Its state.
+    # `starting`: it has no assignment yet. `live`: it reads what comes. `catching_up`: records have waited for long.
+    # `paused`: a service is away. `halted`: a limit of dead letters was exceeded. `gone`: it has died.
+    state: WorkerStateName
     since: datetime  # When this state began. Of a worker that is gone: when it was seen last.
     why: str  # The reason of the state, empty if it has none.
 
@@ -97,7 +99,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     connected: bool  # Whether events can be read now: Kafka and Redis answer.
     why: str  # Why they cannot, else empty.
     troubles: tuple[str, ...]  # What stands still, with the reason and the remedy: workers, unread topics.
-    workers: tuple[LiveWorker, ...]  # The workers. Empty also for a token that is for some collections.
+    workers: tuple[WorkerState, ...]  # The workers. Empty also for a token that is for some collections.
     slot_seconds: Annotated[int, Meta(ge=1)]  # Width of a slot of `verdicts` in seconds.
     # Number of verdicts in each slot of the last hour, by kind, the oldest slot first.
     verdicts: dict[str, tuple[int, ...]]

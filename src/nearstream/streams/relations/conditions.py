@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from nearstream.schemas.documents.evidence import Comparison
 from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations import rules
 from nearstream.streams.relations.rules import (
@@ -17,24 +18,7 @@ from nearstream.streams.relations.rules import (
 )
 from nearstream.streams.relations.thresholds import Thresholds
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """One number of an estimate against its bound."""
-
-    number: str  # name of the number, a field of `Estimate`
-    value: float  # its value
-    sign: str  # `<`, `<=`, `>` or `>=`
-    threshold: str  # name of the bound, a field of `Thresholds`
-    bound: float  # its value
-    holds: bool  # whether the comparison holds
-
-    @property
-    def lacks(self) -> float:
-        """Distance of the number from the bound, over the bound. 0 if the comparison holds."""
-        if self.holds:
-            return 0.0
-        return abs(self.value - self.bound) / self.bound if self.bound else abs(self.value)
+_DECIMALS = 4
 
 
 @dataclass(frozen=True)
@@ -98,4 +82,4 @@ def _condition(rule: Rule, clauses: Clauses, estimate: Estimate, thresholds: Thr
 def _compared(comparison: rules.Comparison, estimate: Estimate, thresholds: Thresholds) -> Comparison:
     number, sign, threshold = comparison
     value, bound = float(getattr(estimate, number)), float(getattr(thresholds, threshold))
-    return Comparison(number, value, sign, threshold, bound, SIGNS[sign](value, bound))
+    return Comparison(number, round(value, _DECIMALS), sign, threshold, bound, SIGNS[sign](value, bound))

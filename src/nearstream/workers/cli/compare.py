@@ -17,8 +17,9 @@ from nearstream.workers.operations.terminal import escaped, print_message, print
 from nearstream.workers.pipeline.deployment import Deployment
 
 if TYPE_CHECKING:
+    from nearstream.schemas.documents.evidence import Comparison
     from nearstream.streams.estimates.estimate import Proportion
-    from nearstream.streams.relations.conditions import Comparison, Condition
+    from nearstream.streams.relations.conditions import Condition
     from nearstream.streams.relations.novelty import Novelty
     from nearstream.workers.operations.explaining import Explained, Meeting, Outcome, Side
 

@@ -13,13 +13,13 @@ from aiohttp.typedefs import Handler
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key
-from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import LiveState
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.http.application import add_handlers
-from nearstream.workers.http.live.details import Stored, document_of, pair_of
+from nearstream.workers.http.live.details import States, document_of, pair_of
+from nearstream.workers.http.live.families import family_in_index
 from nearstream.workers.http.live.feed import Feed, Ring
 from nearstream.workers.http.requests import (
     ACCESS,
@@ -31,6 +31,8 @@ from nearstream.workers.http.requests import (
 )
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
 from nearstream.workers.operations.checks import public_sentence, standing_still
+from nearstream.workers.pipeline.deployment import Deployment
+from nearstream.workers.redis.reading.members import Index
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +53,11 @@ _TYPES = {
 }
 
 
-def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
-    """Let the live page be served, with the events and the documents that it shows."""
+def add_live_routes(app: web.Application, feed: Feed, deployment: Deployment, states: States, index: Index) -> None:
+    """Let the live page be served, with the events and the documents that it shows.
+
+    `states` returns the states of a document key, the last one first.
+    """
     readers: set[asyncio.Task[object]] = set()
     app.on_shutdown.append(partial(_end_streams, feed, readers))
     file = partial(_file, page_files())
@@ -61,9 +66,9 @@ def add_live_routes(app: web.Application, feed: Feed, stored: Stored) -> None:
         "page_file": file,
         "events": partial(_events, feed, readers),
         "live": partial(_state, feed),
-        "family": partial(_family, feed, stored),
-        "pair": partial(_pair, stored),
-        "document": partial(_document, feed, stored),
+        "family": partial(_family, feed, index),
+        "pair": partial(_pair, deployment, states),
+        "document": partial(_document, feed, deployment, states),
     }
     add_handlers(app, handlers)
 
@@ -113,43 +118,37 @@ def _visible(state: LiveState, feed: Feed, collections: frozenset[str]) -> LiveS
     )
 
 
-async def _family(feed: Feed, stored: Stored, request: web.Request) -> web.Response:
+async def _family(feed: Feed, index: Index, request: web.Request) -> web.Response:
     """Answer from the verdicts in memory, or else from the index."""
     own_id = request.match_info["family"]
     detail = feed.growth.detail(own_id, feed.now_ms(), request[ACCESS].collections)
     asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
     member = asked if asked[1] else feed.alarms.founder(own_id)
     if detail is None and member is not None:
-        (detail,) = await _from_index(request, member[0], [stored.family(*member, feed.now_ms())])
+        (detail,) = await _from_index(request, member[0], [family_in_index(index, *member, feed.now_ms())])
     if detail is None:
         expected = "expected a family that a document has joined of late, or id=ID of one"
         raise RefusedError(404, "unknown_family", expected)
     return json_response(detail)
 
 
-async def _pair(stored: Stored, request: web.Request) -> web.Response:
+async def _pair(deployment: Deployment, states: States, request: web.Request) -> web.Response:
     collection = request.query.get("collection", DEFAULT_COLLECTION)
     names = [request.query.get(side, "") for side in ("newer", "older")]
-    one, other = await _looked_up(stored, request, collection, names)
+    one, other = await _from_index(request, collection, [states(document_key(collection, name)) for name in names])
     if not one or not other:
         raise RefusedError(404, "unknown_document", "expected two documents that are stored")
-    return json_response(pair_of(one[0], other[0], stored.deployment))
+    return json_response(pair_of(one[0], other[0], deployment))
 
 
-async def _document(feed: Feed, stored: Stored, request: web.Request) -> web.Response:
+async def _document(feed: Feed, deployment: Deployment, states: States, request: web.Request) -> web.Response:
     collection, name = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
-    (states,) = await _looked_up(stored, request, collection, [name])
+    (known,) = await _from_index(request, collection, [states(document_key(collection, name))])
     verdict = feed.verdict(collection, name)
-    if not states and verdict is None:
+    if not known and verdict is None:
         expected = "expected a document that is stored, or whose verdict is in memory"
         raise RefusedError(404, "unknown_document", expected)
-    return json_response(document_of(collection, name, verdict, states, stored.deployment))
-
-
-async def _looked_up(
-    stored: Stored, request: web.Request, collection: str, names: Sequence[str]
-) -> list[Sequence[Signature]]:
-    return await _from_index(request, collection, [stored.states(document_key(collection, name)) for name in names])
+    return json_response(document_of(collection, name, verdict, known, deployment))
 
 
 async def _from_index(

@@ -106,5 +106,5 @@ async def _silence(feed: Feed, outbox: Sends, topic: str, request: web.Request) 
     except (KafkaUnreachableError, OutboxFullError, SettingsError) as error:
         log.warning("an alert was not silenced: %s", error)
         raise unconfirmed("kafka_unavailable") from None
-    feed.alarms.silence(key, said)
+    feed.alarms.said.say(key, said)
     return json_response(feed.state(""))

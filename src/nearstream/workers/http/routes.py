@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler
 
 from nearstream.schemas.checks.check import BareAnswer, CheckAnswer, Health, Readiness, Removal
 from nearstream.schemas.documents.record import ConsumerRecord, header
+from nearstream.schemas.live.state import WorkerState
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.store.limits import IndexUnavailableError
@@ -39,7 +40,6 @@ from nearstream.workers.http.requests import (
 from nearstream.workers.http.status import answer_metrics
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS
 from nearstream.workers.operations.checks import public_sentence, standing_still
-from nearstream.workers.redis.kept.worker_states import WorkerState
 
 _READY_SECONDS = 1.0
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from nearstream.schemas.documents.document import EPOCH, Document
 from nearstream.schemas.documents.signature import Signature
+from nearstream.schemas.live.state import WorkerState
 from nearstream.schemas.topics.table import DOCUMENTS, SIGNATURES, SILENCES
 from nearstream.streams.ingest.charset import decode
 from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
@@ -24,8 +25,7 @@ from nearstream.workers.http.application import application, listening
 from nearstream.workers.http.check import AskedIndex, Checker
 from nearstream.workers.http.labels import add_label_routes
 from nearstream.workers.http.learning import Learner, Outbox, Sends, connected
-from nearstream.workers.http.live.details import States, Stored
-from nearstream.workers.http.live.families import family_in_index
+from nearstream.workers.http.live.details import States
 from nearstream.workers.http.live.feed import Feed
 from nearstream.workers.http.live.sources import fed_by_kafka, watching_redis
 from nearstream.workers.http.live_routes import add_live_routes
@@ -39,7 +39,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.label_guards import Guards, LabelGuards
-from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
+from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.reading.inspect import inspect_document
 from nearstream.workers.redis.server.client import until_answered
 
@@ -208,7 +208,7 @@ async def serving(deployment: Deployment, backend: Backend, feed: Feed, gate: Ga
         add_routes(app, checker, learner, backend.workers)
         add_page_routes(app, Pages(backend.pages, settings.api_seconds))
         add_label_routes(app, deployment.scheme, learner, index, backend.guards)
-        add_live_routes(app, feed, Stored(deployment, backend.states, partial(family_in_index, index)))
+        add_live_routes(app, feed, deployment, backend.states, index)
         add_operator_routes(app, feed, backend.outbox, deployment.topic(SILENCES), backend.replay)
         async with backend.beside, listening(app, settings.api) as address:
             yield address

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nearstream.workers.operations.terminal import in_bytes, utc_time
-from nearstream.workers.redis.kept.worker_states import WorkerState
+from nearstream.schemas.live.state import WorkerState
+from nearstream.workers.operations.terminal import in_bytes
 
 CROWDED_RATIO = 0.8
 SKEW_SECONDS = 1.0
@@ -98,13 +98,13 @@ def sentences(states: Iterable[WorkerState]) -> list[str]:
 
 
 def _about(states: Sequence[WorkerState]) -> str:
-    first, said = min(states, key=lambda each: each.since_ms), _SAID[states[0].state]
+    first, said = min(states, key=lambda each: each.since), _SAID[states[0].state]
     name = named(first)
     if len(states) > 1:
         roles = Counter(each.role for each in states)
         name = f"{len(states)} workers ({', '.join(f'{roles[role]} {role}' for role in sorted(roles))})"
         said = said.replace("is ", "are ", 1)
-    parts = [f"{name} {said} since {utc_time(first.since_ms)}"]
+    parts = [f"{name} {said} since {first.since.isoformat()}"]
     return ": ".join([*parts, *filter(None, (first.why, _REMEDIES.get(first.state)))])
 
 

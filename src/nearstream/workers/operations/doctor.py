@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from nearstream.schemas.live.state import WorkerState
 from nearstream.schemas.topics.table import DEAD_LETTERS, DOCUMENTS, SIGNATURES, VERDICTS, Topic
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError, own_group
@@ -29,7 +30,7 @@ from nearstream.workers.operations.checks import (
 from nearstream.workers.operations.claim import describe_lost_index, describe_lost_record, require_deployment
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex, check_requirements
-from nearstream.workers.redis.kept.worker_states import WorkerState, worker_states
+from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.reading.stats import CROWDED, mean_fields
 from nearstream.workers.redis.server.address import Connection, IndexAddress
 from nearstream.workers.redis.server.client import open_client, server_facts, server_time_ms, until_answered

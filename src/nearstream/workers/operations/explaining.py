@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.evidence import event_id
+from nearstream.schemas.documents.evidence import Comparison, event_id
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
@@ -18,7 +18,7 @@ from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.counterpart import COVERED_FROM, Candidate, Compared, compare_with, novelty_of
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
-from nearstream.streams.relations.conditions import Comparison, nearest
+from nearstream.streams.relations.conditions import nearest
 from nearstream.streams.relations.describe import document_state
 from nearstream.streams.relations.novelty import Novelty, novelty_in_text
 from nearstream.streams.relations.rules import TOO_SHORT

@@ -12,8 +12,9 @@ from functools import partial
 from importlib.metadata import version
 
 from nearstream.schemas.alerts.alert import Alert
+from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord
-from nearstream.schemas.live.state import WorkerStateName
+from nearstream.schemas.live.state import WorkerState, WorkerStateName
 from nearstream.schemas.topics.table import ALERTS, DEAD_LETTERS, DECISIONS, DOCUMENTS, SIGNATURES, VERDICTS
 from nearstream.streams.alerting.counting import Silences
 from nearstream.streams.deciding.decider import Decider
@@ -51,7 +52,7 @@ from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
 from nearstream.workers.redis.kept.label_guards import LabelGuards
 from nearstream.workers.redis.kept.tallies import TallyStore
-from nearstream.workers.redis.kept.worker_states import WorkerState, forget_worker, say_state
+from nearstream.workers.redis.kept.worker_states import forget_worker, say_state
 from nearstream.workers.redis.reading.members import LabelledFamilies, stored_family
 from nearstream.workers.redis.server.client import connect, pipelined, server_facts, until_answered
 from nearstream.workers.redis.server.layout import KeyKind
@@ -210,7 +211,8 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, matchin
             await pipelined(speaking, [("EXISTS", address.tag(slot) + KeyKind.FACTS) for slot in range(address.slots)])
 
     async def say(state: WorkerStateName, since_ms: int, why: str) -> None:
-        told = WorkerState(worker=name, role=role, group=own.group, state=state, since_ms=since_ms, why=why)
+        since = from_milliseconds(since_ms)
+        told = WorkerState(worker=name, role=role, group=own.group, state=state, since=since, why=why)
         await say_state(speaking, settings.namespace, told)
 
     async def forget() -> None:

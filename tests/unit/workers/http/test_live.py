@@ -11,10 +11,10 @@ from msgspec import structs
 from yarl import URL
 
 from nearstream.schemas.alerts.alert import Silence, silence_key
-from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.documents.document import EPOCH, from_milliseconds
+from nearstream.schemas.live.state import WorkerState
 from nearstream.workers.http import live_routes
 from nearstream.workers.http.live.feed import Feed, Ring
-from nearstream.workers.redis.kept.worker_states import WorkerState
 from tests.support.live import NOW_MS, Server, alert, live_server, new_feed, verdict
 
 MAIL, ALL_TOKEN = "a-token-for-mail-only", "a-token-for-all-of-them"
@@ -114,14 +114,14 @@ def two_collections() -> Feed:
 
 async def test_a_token_shows_only_its_collections(two_collections: Feed) -> None:
     authorized = {"Authorization": f"Bearer {MAIL}"}
-    gone = WorkerState(worker="news:7", group="g-news", role="all", state="gone", since_ms=1, why="Kafka at news:9092")
+    gone = WorkerState(worker="news:7", group="g-news", role="all", state="gone", since=EPOCH, why="Kafka at news:9092")
     halted = structs.replace(gone, role="decide", state="halted", why="4 dead letters in a row")
     two_collections.workers = [gone, halted]
     two_collections.unread = {"g-news": ("no worker of group g-news runs",)}
     two_collections.away = {"Redis": "Error 111 connecting to news:6379"}
     two_collections.alarms.add(alert("news", name="dead_letters", collection="*"))
     seen = Silence(collection="*", name="dead_letters", subject="news", since=from_milliseconds(NOW_MS), until=None)
-    two_collections.alarms.silence(silence_key("*", "dead_letters", "news"), seen)
+    two_collections.alarms.said.say(silence_key("*", "dead_letters", "news"), seen)
     async with live_server(two_collections, TOKENS) as server:
         status, state = await server.get("/v1/live", **authorized)
         told = ["worker all is gone without a stop", "worker decide is halted: 4 dead letters in a row"]

@@ -2,6 +2,8 @@
 
 import re
 
+from nearstream.schemas.documents.document import from_milliseconds
+from nearstream.schemas.live.state import WorkerState
 from nearstream.workers.kafka.lag import GroupMembers, PartitionLag, unread
 from nearstream.workers.operations.checks import (
     clock,
@@ -12,7 +14,6 @@ from nearstream.workers.operations.checks import (
     sentences,
     standing_still,
 )
-from nearstream.workers.redis.kept.worker_states import WorkerState
 
 GIB = 1 << 30
 
@@ -66,7 +67,9 @@ ROWS = [
 
 
 def state(name: str, role: str = "all", worker: str = "h:1", why: str = "") -> WorkerState:
-    return WorkerState(worker=worker, role=role, group="g", state=name, since_ms=1_700_000_000_000, why=why)  # type: ignore[arg-type] # a literal
+    return WorkerState(
+        worker=worker, role=role, group="g", state=name, since=from_milliseconds(1_700_000_000_000), why=why
+    )  # type: ignore[arg-type] # a literal
 
 
 def test_a_worker_is_described_with_its_remedy() -> None:

@@ -1,7 +1,6 @@
 """Show two documents beside each other, and the states of one, from their signatures."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from nearstream.schemas.documents.document import from_milliseconds
@@ -9,17 +8,15 @@ from nearstream.schemas.documents.evidence import ContainmentShares, Distance, S
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.details import (
     LiveChange,
-    LiveComparison,
     LiveDocument,
     LivePair,
     LiveRule,
     LiveSpan,
     LiveVersion,
 )
-from nearstream.schemas.live.state import LiveFamilyDetail
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.relations.conditions import Condition, conditions
+from nearstream.streams.relations.conditions import conditions
 from nearstream.streams.relations.describe import (
     Related,
     changed_characters,
@@ -32,21 +29,9 @@ from nearstream.streams.relations.verdict import relate
 from nearstream.workers.pipeline.deployment import Deployment
 
 _SPANS = 64
-_DECIMALS = 4
 _NO_KEYS = SharedKeys(0, 0, 0, 0, 0)
 
-States = Callable[[str], Coroutine[None, None, Sequence[Signature]]]
-FamilyOf = Callable[[str, str, int], Coroutine[None, None, LiveFamilyDetail | None]]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """The stored documents."""
-
-    deployment: Deployment  # the scheme, key and thresholds with which they are compared
-    states: States  # returns the states of a document key, the last one first
-    # Returns the family of a document by its collection and id, at a time in milliseconds since 1970.
-    family: FamilyOf
+States = Callable[[str], Coroutine[None, None, Sequence[Signature]]]  # of a document key, the last one first
 
 
 def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePair:
@@ -69,7 +54,10 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
         removed=removed,
         keys=_keys(newer, older, deployment),
         spans=_spans(related),
-        rules=tuple(map(_rule, conditions(numbers, deployment.thresholds))),
+        rules=tuple(
+            LiveRule(name=each.rule.name, relation=each.rule.relation, holds=each.holds, clauses=each.clauses)
+            for each in conditions(numbers, deployment.thresholds)
+        ),
         low_confidence=related.verdict.low_confidence,
     )
 
@@ -117,12 +105,3 @@ def _spans(related: Related) -> tuple[LiveSpan, ...]:
     longest = sorted(found, key=lambda each: -each[0].length)[:_SPANS]
     spans = [(*related.newer_first(passage.shorter, passage.longer), moved) for passage, moved in longest]
     return tuple(LiveSpan(newer=newer, older=older, moved=moved) for newer, older, moved in sorted(spans))
-
-
-def _rule(condition: Condition) -> LiveRule:
-    clauses = (
-        tuple(LiveComparison(**asdict(each) | {"value": round(each.value, _DECIMALS)}) for each in clause)
-        for clause in condition.clauses
-    )
-    rule = condition.rule
-    return LiveRule(name=rule.name, relation=rule.relation, holds=condition.holds, clauses=tuple(clauses))

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.live.state import LiveLag, LiveNewText, LiveState, LiveWorker
+from nearstream.schemas.live.state import LiveLag, LiveNewText, LiveState, WorkerState
 from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event, Retraction, kind_of
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict
@@ -22,7 +22,6 @@ from nearstream.workers.http.live.families import Growth
 from nearstream.workers.http.live.troubles import Alarms, Letters
 from nearstream.workers.kafka.lag import PartitionLag, reader_of
 from nearstream.workers.operations.checks import sentences, standing_still
-from nearstream.workers.redis.kept.worker_states import WorkerState
 
 SLOT_MS = 10_000
 SLOTS = 360  # an hour
@@ -160,10 +159,6 @@ class Ring:
                 del self._numbers[oldest.event_id]
         self._wake()
 
-    def holds(self, event_id: str) -> bool:
-        """Return whether an event is in the ring."""
-        return event_id in self._numbers
-
     def number_of(self, event_id: str) -> int | None:
         """Return the number of an event, None if it is not in the ring."""
         return self._numbers.get(event_id)
@@ -226,7 +221,7 @@ class Feed:
         One that says it was sent before 1970, or in the future, counts for 1970, or for now.
         """
         at_ms = min(max(at_ms, 0), self.now_ms())
-        if self.ring.holds(event.event_id):
+        if self.ring.number_of(event.event_id) is not None:
             return
         for rates in self._rates_of(event.collection):
             rates.totals[kind_of(event)] += 1
@@ -257,7 +252,7 @@ class Feed:
             connected=not why,
             why=why,
             troubles=self._troubles(),
-            workers=tuple(map(_worker, self.workers)),
+            workers=tuple(self.workers),
             slot_seconds=SLOT_MS // 1000,
             verdicts=rates.series(now_ms),
             totals=dict(rates.totals),
@@ -272,7 +267,7 @@ class Feed:
             loading=self.loading,
             alarmed=self.growth.shown((alert.subject for alert in alerts[:_SHOWN]), now_ms),
             alerts=alerts,
-            silences=self.alarms.silences(alerts, now_ms),
+            silences=tuple(filter(None, (self.alarms.said.of(alert, now_ms) for alert in alerts))),
             is_alerting=self.is_alerting,
             dead_letters_1h=self.letters.within_an_hour(now_ms),
         )
@@ -320,14 +315,3 @@ class Feed:
             self._rates[collection] = Rates()
         own = self._rates.get(collection)
         return [self._rates[""]] if own is None else [self._rates[""], own]
-
-
-def _worker(state: WorkerState) -> LiveWorker:
-    return LiveWorker(
-        worker=state.worker,
-        role=state.role,
-        group=state.group,
-        state=state.state,
-        since=from_milliseconds(state.since_ms),
-        why=state.why,
-    )

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
 
 from nearstream.schemas.alerts.alert import Alert
@@ -58,7 +58,7 @@ async def fed_by_kafka(settings: Settings, feed: Feed) -> AsyncIterator[None]:
     """
     # All that these topics keep, which is little, and what comes.
     alerts = partial(read_topic, settings, ALERTS.name, feed.alarms.take, _CONNECT_SECONDS, until_end=False)
-    silences = partial(read_silences, settings, feed.alarms.silence, _CONNECT_SECONDS, until_end=False)
+    silences = partial(read_silences, settings, feed.alarms.said.say, _CONNECT_SECONDS, until_end=False)
     alone = own_group(settings, "alert")
     work = (
         _follow(settings, feed),
@@ -69,6 +69,13 @@ async def fed_by_kafka(settings: Settings, feed: Feed) -> AsyncIterator[None]:
         _follow_letters(settings, feed),
         _watch(settings, feed),
     )
+    async with _running(feed, *work):
+        yield
+
+
+@asynccontextmanager
+async def _running(feed: Feed, *work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do work beside the block, until the block ends."""
     tasks = {asyncio.create_task(each) for each in work}
     for task in tasks:
         task.add_done_callback(partial(say_ended, feed))
@@ -221,19 +228,14 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@asynccontextmanager
-async def watching_redis(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> AsyncIterator[None]:
-    """Keep what the page knows from Redis up to date while the block runs.
+def watching_redis(
+    client: Caller, namespace: str, guards: LabelGuards, feed: Feed
+) -> AbstractAsyncContextManager[None]:
+    """Keep what the page knows from Redis up to date in a block.
 
     That are the states of workers, the labels that somebody has decided about, and whether Redis answers.
     """
-    task = asyncio.create_task(_watch_redis(client, namespace, guards, feed))
-    task.add_done_callback(partial(say_ended, feed))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+    return _running(feed, _watch_redis(client, namespace, guards, feed))
 
 
 async def _watch_redis(client: Caller, namespace: str, guards: LabelGuards, feed: Feed) -> None:

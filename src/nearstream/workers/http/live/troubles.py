@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert, Silence
+from nearstream.schemas.alerts.alert import ALL_COLLECTIONS, Alert
 from nearstream.schemas.documents.document import from_milliseconds
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.live.state import LiveLetter, LiveLetterDetail, LiveLetters, LiveReason
@@ -29,7 +29,7 @@ class Alarms:
 
     def __init__(self) -> None:
         self._newest: OrderedDict[tuple[str, str, str], Alert] = OrderedDict()
-        self._silences = Silences()
+        self.said = Silences()  # by persons
         self._decided: frozenset[str] = frozenset()
 
     def add(self, alert: Alert) -> None:
@@ -46,15 +46,6 @@ class Alarms:
     def take(self, record: ConsumerRecord) -> None:
         """Take the alert of a record."""
         self.add(decode_json(Alert, record.value or b""))
-
-    def silence(self, key: bytes, silence: Silence | None) -> None:
-        """Take what a person says about a subject, None if it is taken back."""
-        self._silences.say(key, silence)
-
-    def silences(self, alerts: Iterable[Alert], now_ms: int) -> tuple[Silence, ...]:
-        """Return what was said about those of these alerts that are silent now."""
-        said = (self._silences.of(alert, now_ms) for alert in alerts)
-        return tuple(each for each in said if each is not None)
 
     def is_storm(self, collection: str, family: str) -> bool:
         """Return whether a storm of a family has begun and not ended."""

@@ -6,24 +6,12 @@ server. It removes the field when it is stopped, so a worker that says nothing m
 
 import msgspec
 
-from nearstream.schemas.live.state import WorkerStateName
+from nearstream.schemas.documents.document import EPOCH, from_milliseconds
+from nearstream.schemas.live.state import WorkerState
 from nearstream.workers.redis.server.client import Caller, ask, ask_fields, server_time_ms
 
 SAID_SECONDS = 10.0  # after which a worker that says nothing more is gone
 GONE_SECONDS = 3_600.0  # after which it is forgotten
-
-
-class WorkerState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a worker."""
-
-    worker: str  # the host and the process id
-    role: str
-    group: str  # the consumer group
-    # `starting`: it has no assignment yet. `live`: it reads what comes. `catching_up`: records have waited for long.
-    # `paused`: a service is away. `halted`: a limit of dead letters was exceeded. `gone`: it has died.
-    state: WorkerStateName
-    since_ms: int  # When it began, in milliseconds since 1970. Of a `gone` worker, when it said its last state.
-    why: str  # the reason of the state, empty if it has none
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -31,7 +19,7 @@ class _Said(msgspec.Struct, frozen=True):
     state: WorkerState
 
 
-_UNREADABLE = _Said(0, WorkerState(worker="", role="", group="", state="gone", since_ms=0, why=""))
+_UNREADABLE = _Said(0, WorkerState(worker="", role="", group="", state="gone", since=EPOCH, why=""))
 
 
 async def say_state(client: Caller, namespace: str, state: WorkerState) -> None:
@@ -62,7 +50,7 @@ def _now(said: _Said, now_ms: int) -> WorkerState:
         return said.state
     last = said.state
     why = f"its last state was {last.state}{': ' if last.why else ''}{last.why}"
-    return msgspec.structs.replace(last, state="gone", since_ms=said.at_ms, why=why)
+    return msgspec.structs.replace(last, state="gone", since=from_milliseconds(said.at_ms), why=why)
 
 
 async def _said(client: Caller, key: bytes) -> dict[bytes, _Said]:

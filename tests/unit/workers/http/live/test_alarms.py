@@ -47,11 +47,11 @@ def test_alerts_and_silences_have_a_bound() -> None:
         said = Silence(
             collection="news", name="duplicate_storm", subject=f"f{number}", since=from_milliseconds(NOW_MS), until=None
         )
-        alarms.silence(f"news/duplicate_storm/f{number}".encode(), said)
+        alarms.said.say(f"news/duplicate_storm/f{number}".encode(), said)
     firing = alarms.firing("", NOW_MS)
     assert len(firing) == ALERTS
     assert [alarms.is_storm("news", name) for name in ("f2", "f3")] == [False, True]
-    silent = {each.subject for each in alarms.silences(firing, NOW_MS)}
+    silent = {each.subject for each in firing if alarms.said.of(each, NOW_MS)}
     assert silent == {f"f{number}" for number in range(3, ALERTS + 3)}
 
 

@@ -47,7 +47,7 @@ def test_the_number_of_collections_and_the_bytes_in_memory_are_bounded_but_the_n
     for number in range(25):
         ring.append(f"e{number}", "news", b"x" * 10)
     assert len(ring.after(0, 100)[1]) == 4
-    assert not ring.holds("e20")
+    assert ring.number_of("e20") is None
     ring.append("large", "news", b"x" * 1000)
     assert [entry.event_id for entry in ring.after(0, 100)[1]] == ["large"]
 
