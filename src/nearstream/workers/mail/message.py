@@ -38,7 +38,7 @@ from nearstream.workers.mail.authentication import is_authenticated
 from nearstream.workers.mail.body import read_body
 from nearstream.workers.mail.headers import head_of, whole_lines
 from nearstream.workers.mail.structure import Part
-from nearstream.workers.mail.transfer import UnsoundError, decode_blocks
+from nearstream.workers.mail.transfer import decode_blocks
 
 MESSAGE_MAX_BYTES = 36 * 1024 * 1024  # attachments of 25 MiB in base64, and some text
 CONTENT_UNREAD = "content_unread"
@@ -66,7 +66,6 @@ _DIGEST_BYTES = 16
 _DECODED_MAX = 64
 _DECODED_MAX_BYTES = 25 * 1024 * 1024
 _BLOCK_BYTES = 256 * 1024
-_UNSOUND_MAX_BYTES = 1024 * 1024  # which are decoded in some 15 ms
 # Signatures differ in each message, and say nothing that its sender wrote. What lies elsewhere is not in the message.
 _NOT_COUNTED = frozenset(
     {
@@ -262,24 +261,21 @@ def digests(parts: Iterable[Part], key: HashKey, until: float = inf) -> tuple[by
 
     The first 64 parts of at most 25 MiB together count without their transfer encoding, the others as they were sent.
     Empty parts, signatures and what lies elsewhere do not count. The result is None if there was not enough time until
-    `until` of `time.monotonic()`, or if a part of more than 1 MiB is encoded so that its time is not bounded.
+    `until` of `time.monotonic()`.
     """
     found = set()
-    left, unsound_max = _DECODED_MAX_BYTES, _DECODED_MAX_BYTES if until == inf else _UNSOUND_MAX_BYTES
+    left = _DECODED_MAX_BYTES
     for number, part in enumerate(parts):
         if part.head.kind in _NOT_COUNTED:
             continue
         left -= len(part.content)
         encoding = part.head.encoding if number < _DECODED_MAX and left >= 0 else ""
         size, hasher = 0, blake2b(digest_size=_DIGEST_BYTES, key=key.digest_key, person=b"nearstream-part")
-        try:
-            for block in decode_blocks(part.content, encoding, unsound_max) if encoding else _lines(part.content):
-                if time.monotonic() > until:
-                    return None
-                size += len(block)
-                hasher.update(block)
-        except UnsoundError:
-            return None
+        for block in decode_blocks(part.content, encoding) if encoding else _lines(part.content):
+            if time.monotonic() > until:
+                return None
+            size += len(block)
+            hasher.update(block)
         if size:
             found.add(hasher.digest())
     return tuple(sorted(found))

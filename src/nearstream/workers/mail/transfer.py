@@ -20,14 +20,11 @@ _MARKED_LINES = re.compile(_MARKED + rb"(?:[> \t]{0,16}+(" + _LAST + rb")!?(?=[\
 _BLANKS = b" \t\r\n"
 _TRAILING = re.compile(rb"(?<![ \t])[ \t]++(?=\n)")
 _LOOKED_AT_BYTES = 64 * 1024
+_UNSOUND_MAX_BYTES = 1024 * 1024  # which are decoded in some 15 ms
 # Lines that only base64 has.
 _LOOKS_BASE64 = re.compile(rb"\A\s*+(?>(?:[A-Za-z0-9+/]{60,76}+\r?\n){2,})(?:[A-Za-z0-9+/]*+=*+)?\s*+")
 _ESCAPE = re.compile(rb"=(?:[0-9A-F]{2}|[ \t]{0,8}\r?\n|[0-9A-F]?\r?\Z)")
 _TELLING = re.compile(rb"=(?:[89A-F][0-9A-F]|[ \t]{0,8}\r?\n)")
-
-
-class UnsoundError(Exception):
-    """A content is not encoded as its encoding asks for."""
 
 
 Transferred = tuple[bytes, bool]  # decoded bytes, and whether they were not encoded as their encoding asks for
@@ -42,31 +39,27 @@ def decode_transfer(content: bytes, encoding: str) -> Transferred:
     return content, False
 
 
-def decode_blocks(content: bytes, encoding: str, unsound_max: int) -> Iterator[bytes]:
-    """Yield the content of a part without its transfer encoding, in blocks if it is large and encoded soundly.
+def decode_blocks(content: bytes, encoding: str) -> Iterator[bytes]:
+    """Yield the content of a part without base64 or quoted-printable, in blocks if it is large.
 
-    Empty blocks come too, after which a caller that has no time left can stop.
+    Of large base64 that is not encoded soundly all characters are left. Empty blocks come too, after which a caller
+    that has no time left can stop.
     """
     if encoding == "quoted-printable":
         yield from map(_of_quoted_block, _blocks(content))
         return
-    if encoding == "base64":
-        compact = bytearray()
-        for start in range(0, len(content), _BLOCK_BYTES):
-            compact += content[start : start + _BLOCK_BYTES].translate(None, _BLANKS)
-            yield b""
-        end = len(compact) - (2 if compact.endswith(b"==") else compact.endswith(b"="))
-        starts = range(0, end, _BLOCK_BYTES)  # four characters of base64 are three bytes
-        for start in starts:
-            if compact[start : min(start + _BLOCK_BYTES, end)].translate(None, _ALPHABET[1:]):
-                break
-            yield b""
-        else:
-            yield from (_whole(compact[start : min(start + _BLOCK_BYTES, end)]) for start in starts)
+    compact = bytearray()
+    for start in range(0, len(content), _BLOCK_BYTES):
+        compact += content[start : start + _BLOCK_BYTES].translate(None, _BLANKS)
+        yield b""
+    end = len(compact) - (2 if compact.endswith(b"==") else compact.endswith(b"="))
+    starts = range(0, end, _BLOCK_BYTES)  # four characters of base64 are three bytes
+    for start in starts:
+        if compact[start : min(start + _BLOCK_BYTES, end)].translate(None, _ALPHABET[1:]):
+            yield bytes(compact) if len(content) > _UNSOUND_MAX_BYTES else _of_base64(content)[0]
             return
-    if len(content) > unsound_max:
-        raise UnsoundError
-    yield decode_transfer(content, encoding)[0]
+        yield b""
+    yield from (_whole(compact[start : min(start + _BLOCK_BYTES, end)]) for start in starts)
 
 
 def decode_text(content: bytes, encoding: str) -> Transferred:
