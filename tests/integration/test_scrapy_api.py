@@ -1,13 +1,9 @@
-"""A crawler asks the API before each page, and for the verdict about it, and goes on without an answer."""
+"""A crawler asks the API before each page, and goes on without an answer."""
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from html import escape
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,36 +12,18 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Request, Response
 from scrapy.utils.test import get_crawler
 
-from nearstream.schemas.documents.record import ProducerRecord
-from nearstream.workers.config.settings import SettingsError, load
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.scrapy import skipping
 from nearstream.workers.scrapy.environment import CONDITIONAL
-from nearstream.workers.scrapy.pipeline import PageItem, verdicts
-from nearstream.workers.scrapy.signals import page_skipped, verdict_received
+from nearstream.workers.scrapy.signals import page_skipped
 from nearstream.workers.scrapy.skipping import NearstreamDownloaderMiddleware
 from tests.devstack.server import free_ports
 from tests.support.api import served
 from tests.support.decisions import page_state, write
-from tests.support.deployment import TEXTS, until
+from tests.support.deployment import until
 
 URL = "https://a.example/flood"
 TOKEN = "a-token-of-twenty-characters"  # noqa: S105 - of the test
-PAGE = f"<html><body><p>{escape(TEXTS[0])}</body></html>".encode()
-HEADERS: list[tuple[str, bytes | None]] = [("content-type", b"text/html"), ("nearstream-url", URL.encode())]
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """An item that may not be changed."""
-
-    nearstream: dict[str, Any] | None = None
-
-
-@dataclass
-class Bare:
-    """An item without a field for the verdict."""
-
-    url: str
 
 
 @asynccontextmanager
@@ -202,41 +180,3 @@ async def test_a_burst_of_pages_waits_its_turn_instead_of_being_fetched(redis_ur
         assert all(await asyncio.gather(*(is_ignored(middleware, Request(URL)) for _ in range(200))))
         assert crawler.stats is not None
         assert crawler.stats.get_value("nearstream/degraded") is None
-
-
-async def test_an_item_gets_the_verdict_about_its_page_and_a_signal_tells_it(redis_url: str) -> None:
-    heard: list[tuple[Any, dict[str, Any]]] = []
-
-    def hear(item: object, verdict: dict[str, Any]) -> None:
-        heard.append((item, verdict))
-
-    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 60})
-    crawler.signals.connect(hear, verdict_received)
-    async with served(redis_url) as api:
-        await api.admit("known", TEXTS[0])
-        settings = load({"NEARSTREAM_API": api.address, "NEARSTREAM_API_SECONDS": "60"})
-        page, mapping, bare = PageItem(URL, PAGE, "text/html", "2026-03-02T08:15:00Z"), dict[str, Any](), Bare(URL)
-        async with verdicts(settings, crawler) as give:
-            for item in (page, mapping, bare, Frozen()):
-                await give(item, ProducerRecord("documents", None, PAGE, HEADERS))
-            other = json.dumps({"text": TEXTS[5]}).encode()
-            await give(mapping | {"other": 1}, ProducerRecord("documents", None, other, []))
-    assert page.nearstream is not None
-    assert (page.nearstream["verdict"], page.nearstream["match"]["id"]) == ("near_duplicate", "known")
-    assert mapping["nearstream"]["match"]["id"] == "known"
-    assert [verdict["verdict"] for _, verdict in heard] == ["near_duplicate"] * 4 + ["none"]
-    assert [item for item, _ in heard[:3]] == [page, mapping, bare]
-    assert crawler.stats is not None
-    assert crawler.stats.get_value("nearstream/asked") == 5
-    assert crawler.stats.get_value("nearstream/degraded") is None
-
-
-async def test_without_an_answer_an_item_has_no_verdict(caplog: pytest.LogCaptureFixture) -> None:
-    crawler = get_crawler(settings_dict={"TELNETCONSOLE_ENABLED": False, "CRAWL_ASK_SECONDS": 1})
-    item = dict[str, Any]()
-    async with verdicts(load({"NEARSTREAM_API": f"127.0.0.1:{free_ports(1)[0]}"}), crawler) as give:
-        await give(item, ProducerRecord("documents", None, PAGE, HEADERS))
-    assert item == {}
-    assert crawler.stats is not None
-    assert crawler.stats.get_value("nearstream/degraded") == 1
-    assert "items have no verdict" in caplog.text

@@ -1,15 +1,14 @@
-"""The item pipeline, which sends pages to the topic `documents`, and asks for their verdicts."""
+"""The item pipeline, which sends pages to the topic `documents`."""
 
 import asyncio
 import logging
 import time
 from asyncio import Semaphore
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,7 +43,6 @@ from nearstream.streams.ingest.media_type import PAGE_TYPES, is_binary, media_ty
 from nearstream.streams.ingest.parse import field_headers, parse_record, record_key, removal_of
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.crawl.warc import PERMANENT
-from nearstream.workers.http.client import api_client
 from nearstream.workers.kafka import offsets as kafka_offsets
 from nearstream.workers.kafka import records as kafka_records
 from nearstream.workers.kafka.errors import KafkaUnreachableError
@@ -57,22 +55,17 @@ from nearstream.workers.scrapy.environment import (
     WAIT_SECONDS,
     count,
     keep_client_out_of_log,
-    seconds_to_ask,
     settings_of,
 )
-from nearstream.workers.scrapy.signals import verdict_received
 
 FILE_MAX_BYTES = 1024**3
 SOURCE = "crawler"
-VERDICTS_SETTING = "CRAWL_VERDICTS"
-FIELD = "nearstream"  # of an item
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 UNSENT_SETTING, UNSENT = "CRAWL_UNSENT", "nearstream-unsent.jsonl"
 CLOSED = "nearstream_cannot_send"  # why a spider is closed
 PAUSE_SECONDS = 10.0  # in which nothing is sent after a failure
 log = logging.getLogger(__name__)
 _FIELDS = frozenset(Document.__struct_fields__)
-Give = Callable[[Any, ProducerRecord], Awaitable[None]]
 
 
 def add_unsent(path: Path, fields: dict[str, Any], max_bytes: int = FILE_MAX_BYTES) -> bool:
@@ -98,8 +91,6 @@ class PageItem:
     collection: str | None = None  # The tenant. None: the default one.
     etag: str | None = None  # what the server sent as ETag
     last_modified: str | None = None
-    # What the page is to those that the index knows, if `CRAWL_VERDICTS` asks for it.
-    nearstream: dict[str, Any] | None = field(default=None, repr=False)
 
 
 def is_page(response: Response) -> bool:
@@ -157,31 +148,6 @@ def _has_moved(request: Request) -> bool:
     return bool(known_as)
 
 
-@asynccontextmanager
-async def verdicts(settings: Settings, crawler: Crawler) -> AsyncIterator[Give]:
-    """Yield a function that gives an item the verdict about its page, and sends the signal.
-
-    It asks an API that need not run yet. Without an answer the item has no verdict. One that has no such field, or is
-    frozen, gets the signal alone.
-    """
-    asking = api_client(settings, "/v1/check", "items have no verdict", seconds=seconds_to_ask(settings, crawler))
-    async with asking as client:
-
-        async def give(item: Any, record: ProducerRecord) -> None:  # noqa: ANN401 - as Scrapy
-            headers = {name: (value or b"").decode("utf-8", "surrogateescape") for name, value in record.headers}
-            headers.setdefault("content-type", "application/json")
-            answer = await client.ask(dict[str, Any], "POST", BytesIO(record.value or b""), headers=headers)
-            count(crawler, "asked")
-            if answer is None:
-                count(crawler, "degraded")
-                return
-            with suppress(KeyError, AttributeError):  # it has no such field, or may not be changed
-                ItemAdapter(item)[FIELD] = answer
-            crawler.signals.send_catch_log(verdict_received, item=item, verdict=answer, spider=crawler.spider)
-
-        yield give
-
-
 class NearstreamPipeline:
     """Sends items with the fields of a document, and passes all items on.
 
@@ -200,7 +166,6 @@ class NearstreamPipeline:
         self._topic = self._deployment.topic(DOCUMENTS)
         self._stack = AsyncExitStack()
         self._send: Callable[[Sequence[ProducerRecord]], Awaitable[None]] | None = None
-        self._give_verdict: Give | None = None
         self._unsent = Path(crawler.settings.get(UNSENT_SETTING, UNSENT))
         self._sends_at = 0.0
         self._in_flight = Semaphore(kafka_records.IN_FLIGHT)
@@ -239,8 +204,6 @@ class NearstreamPipeline:
             log.error("the spider is closed, because pages cannot be sent: %s", error)  # noqa: TRY400 - one line
             raise CloseSpider(CLOSED) from None
         self._send = sending.send
-        if self._crawler.settings.getbool(VERDICTS_SETTING):
-            self._give_verdict = await self._stack.enter_async_context(verdicts(settings, self._crawler))
 
     async def process_item(self, item: Any) -> Any:  # noqa: ANN401 - as Scrapy
         """Send an item and return it."""
@@ -253,8 +216,6 @@ class NearstreamPipeline:
             count(self._crawler, "dropped")
             raise DropItem(f"no document: {error}") from None
         async with self._in_flight:
-            if self._give_verdict is not None:
-                await self._give_verdict(item, record)
             await self._deliver(record, fields)
         return item
 
