@@ -104,7 +104,6 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["index", "build"]
     yield ["index", "switch", ARGUMENT]
     yield ["index", "drop", ARGUMENT]
-    yield ["namespace", "drop", "--yes", ARGUMENT]
     yield ["dlq", "show", ARGUMENT, "0", "0"]
     yield ["dlq", "show", topic, *position]
     yield ["dlq", "show", dead_id(*refused[:3])]

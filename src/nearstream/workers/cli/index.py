@@ -1,10 +1,8 @@
-"""Manage the schemes and namespaces of the index, rebuild a lost index, and build the index of another scheme."""
+"""Manage the schemes of the index, rebuild a lost index, and build the index of another scheme."""
 
 import argparse
 import asyncio
-import re
 import signal
-import sys
 from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -13,10 +11,9 @@ from functools import partial
 from nearstream.schemas.topics.table import SIGNATURES
 from nearstream.streams.store.limits import IndexLostError, IndexState
 from nearstream.workers.cli.arguments import add, add_json, add_quiet, add_timeout, declare
-from nearstream.workers.config.bounds import PATTERNS
 from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.config.settings import Settings, SettingsError
-from nearstream.workers.operations.terminal import Progress, escaped, print_line, print_message, print_report, utc_time
+from nearstream.workers.operations.terminal import escaped, print_line, print_message, print_report, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.server.address import IndexAddress
 
@@ -43,18 +40,6 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     drop.add_argument("scheme", metavar="SCHEME", help="name of the scheme")
     for command in (listing, build, switch, drop):
         add_timeout(command, 10.0)
-
-
-def add_namespace(parser: argparse.ArgumentParser) -> None:
-    """Declare the action of `nearstream namespace`."""
-    actions = parser.add_subparsers(required=True, metavar="action")
-    summary, no = "delete all keys of a former namespace", "it is in use, has no keys, or the answer was no"
-    example = "nearstream namespace drop nearstream-1"
-    former = add(actions, "drop", summary, drop_former_namespace, example=example, no=no)
-    former.add_argument("namespace", type=_namespace, metavar="NAME", help="its NEARSTREAM_NAMESPACE")
-    former.add_argument("--yes", action="store_true", help="do not ask")
-    add_quiet(former)
-    add_timeout(former, 10.0)
 
 
 def list_schemes(settings: Settings, options: argparse.Namespace) -> Exit:
@@ -110,48 +95,6 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
     asyncio.run(drop())
     return Exit.OK
-
-
-def _namespace(text: str) -> str:
-    pattern, expected = PATTERNS["namespace"]
-    if not re.fullmatch(pattern, text):
-        raise argparse.ArgumentTypeError(f"expected {expected}")
-    return text
-
-
-def drop_former_namespace(settings: Settings, options: argparse.Namespace) -> Exit:
-    """Delete all keys of a namespace that no worker uses, once the operator has agreed."""
-    from nearstream.workers.redis.index.schemes import keys_of_namespace
-    from nearstream.workers.redis.kept.worker_states import worker_states
-    from nearstream.workers.redis.server.client import delete_keys, open_client, until_answered
-
-    name, connection = options.namespace, Deployment.of(settings).index_address().connection
-    if name == settings.namespace:
-        raise RefusalError(f"{name} is in use, because NEARSTREAM_NAMESPACE names it")
-
-    async def drop() -> None:
-        async with open_client(connection) as client:
-            states = await until_answered(partial(worker_states, client, name), options.timeout)
-            running = sum(state.state != "gone" for state in states)
-            if running:
-                raise RefusalError(f"{name} is in use: stop its {running} workers first")
-            count = sum([1 async for _ in keys_of_namespace(client, name)])
-            if not count:
-                raise RefusalError(f"no key is in the namespace {name}")
-            if not options.yes:
-                _require_agreement(name, count)
-            progress = Progress("deleted keys", count, quiet=options.quiet)
-            deleted = await delete_keys(client, keys_of_namespace(client, name), progress.step)
-            print_line(f"deleted {deleted} keys")
-
-    asyncio.run(drop())
-    return Exit.OK
-
-
-def _require_agreement(name: str, count: int) -> None:
-    print_message(f"{count} keys of {name} will be deleted, for good. Type its name to go on:")
-    if sys.stdin.readline().strip() != name:
-        raise RefusalError("nothing was deleted: another answer than the name came (--yes does not ask)")
 
 
 async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: float) -> IndexAddress:

@@ -40,7 +40,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "dlq": ("dead_letters:add_dlq", "manage dead letters: list, show, replay, skip"),
         "rebuild": ("index:add_rebuild", "rebuild a lost index, sending no events"),
         "index": ("index:add_index", "manage schemes: list, build, switch, drop"),
-        "namespace": ("index:add_namespace", "drop a namespace that is used no more"),
     },
     "producers and consumers of documents": {
         "produce": ("send:add_produce", "send the documents of files to Kafka"),

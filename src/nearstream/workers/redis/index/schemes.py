@@ -1,7 +1,6 @@
 """The schemes that share a namespace, one of which is active."""
 
 import time
-from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -99,13 +98,6 @@ async def drop_scheme(address: IndexAddress) -> int:
         deleted += await delete_keys(client, keys_of(client, tags))
         await ask(client, "HDEL", _key(address), address.scheme)
         return deleted
-
-
-async def keys_of_namespace(client: Client, namespace: str) -> AsyncIterator[bytes]:
-    """Yield all keys of a namespace, some perhaps twice."""
-    for end in ("}", ":"):
-        async for key in keys_of(client, f"{{{namespace}{end}".encode()):
-            yield key
 
 
 async def _claims_with_ours(client: Client, address: IndexAddress) -> dict[str, tuple[bytes, Claim]]:

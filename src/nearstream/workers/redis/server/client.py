@@ -171,16 +171,13 @@ async def keys_of(client: Client, prefix: bytes) -> AsyncIterator[bytes]:
             yield key
 
 
-async def delete_keys(
-    client: Client, keys: AsyncIterable[bytes], step: Callable[[int], None] = lambda count: None
-) -> int:
-    """Delete keys and return their number. `step` learns how many have passed."""
+async def delete_keys(client: Client, keys: AsyncIterable[bytes]) -> int:
+    """Delete keys and return their number."""
     deleted, batch = 0, list[tuple[str, bytes]]()
     async for key in keys:
         batch.append(("UNLINK", key))
         if len(batch) == _PIPELINE_COMMANDS:
             deleted += sum(await pipelined(client, batch))
-            step(len(batch))
             batch.clear()
     return deleted + int(sum(await pipelined(client, batch)))
 
