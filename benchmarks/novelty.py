@@ -5,8 +5,9 @@
 
 Documents of the corpus are matched in a random order, its mails by themselves, and the four streams of
 `benchmarks.stream`. Exactly new is what lies outside of every run of eight words that an earlier document has. Beside
-them are `added` of the labelled pairs, pairs with one new sentence of 60 to 120 characters in texts of 1 to 60 KB, and
-copies in capitals with other signs. Prints one JSON object. The exit code is 2 if the corpus is unreadable.
+them are pairs with one new sentence of 60 to 120 characters in texts of 1 to 60 KB, and where verdicts about labelled
+revisions say that text is gone and new, against the words that an edit takes out and puts in. Prints one JSON object.
+The exit code is 2 if the corpus is unreadable.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from random import Random
 from statistics import fmean, median
 
 from msgspec import UnsetType
+from rapidfuzz.distance import Indel
 
 from benchmarks.quality.corpus import CorpusError, Pair, Text, document, read_pairs, read_texts, share, words
 from benchmarks.quality.retrieval import BEGIN
@@ -32,19 +34,19 @@ from benchmarks.storing import add_option, new_store, through
 from benchmarks.stream.prose import Prose, sources
 from benchmarks.stream.texts import STREAMS
 from nearstream.schemas.documents.document import Document
+from nearstream.schemas.documents.evidence import Place
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.estimates.passages import cover
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.matching import telling
 from nearstream.streams.matching.counterpart import covers_of, novelty_of
 from nearstream.streams.matching.matcher import Matcher
-from nearstream.streams.relations.novelty import Source, novelty
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 
 RUN_WORDS = 8
 SECOND = timedelta(seconds=1)
+CHANGED = ("near_duplicate", "version", "containment")
 LARGEST = 60_000  # characters of a text
 STREAMED = 1_500  # documents of each made stream
 _SENTENCE = (60, 120)
@@ -95,15 +97,23 @@ class Runs:
 
     seen: set[int] = field(default_factory=set)
 
-    def new(self, text: Sequence[str]) -> int:
-        """Return the characters of the words of a text that are in no run that was seen, then see its runs."""
-        runs = [hash(tuple(text[at : at + RUN_WORDS])) for at in range(len(text) - RUN_WORDS + 1)]
+    def known(self, text: Sequence[str]) -> bytearray:
+        """Return of each word of a text whether it is in a run that was seen."""
         known = bytearray(len(text))
-        for at, run in enumerate(runs):
+        for at, run in enumerate(_runs(text)):
             if run in self.seen:
                 known[at : at + RUN_WORDS] = b"\1" * RUN_WORDS
-        self.seen.update(runs)
+        return known
+
+    def new(self, text: Sequence[str]) -> int:
+        """Return the characters of the words of a text that are in no run that was seen, then see its runs."""
+        known = self.known(text)
+        self.seen.update(_runs(text))
         return sum(len(word) + 1 for word, is_known in zip(text, known, strict=True) if not is_known)
+
+
+def _runs(text: Sequence[str]) -> list[int]:
+    return [hash(tuple(text[at : at + RUN_WORDS])) for at in range(len(text) - RUN_WORDS + 1)]
 
 
 def made(seed: int) -> dict[str, list[Document]]:
@@ -116,24 +126,6 @@ def made(seed: int) -> dict[str, list[Document]]:
         ]
         for name, make in STREAMS.items()
     }
-
-
-def pairs_of_labels(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures:
-    """Compare `added` of related labelled pairs with what is exactly new in the second of them."""
-    match, errors, held = Matching.new(), [], []
-    for pair in pairs:
-        one, other = (match.signer.sign(document(texts[name])) for name in (pair.a, pair.b))
-        if pair.relation == "unrelated" or not one.n_bytes or not other.n_bytes:
-            continue
-        (covered,) = cover(other, [one])
-        found, runs = novelty(other, [Source(one, covered, is_common=False)]).added, Runs()
-        runs.new(words(texts[pair.a].text))
-        true = runs.new(words(texts[pair.b].text))
-        if found is None:
-            raise AssertionError("what was compared has an amount")
-        errors.append(abs(found.value - true) / other.characters)
-        held.append(found.low - 1 <= true <= found.high + 1)
-    return {"pairs": len(errors), "error": round(fmean(errors), 4), "in_band": share(sum(held), len(held))}
 
 
 async def stream(documents: Sequence[Document]) -> Figures:
@@ -185,14 +177,42 @@ async def sentences(vocabulary: Sequence[str], random: Random, pairs: int) -> Fi
     return {"pairs": pairs, "redundant": redundant, "place_off": median(off), "amount_off": median(amounts)}
 
 
-async def copies(texts: Sequence[Text]) -> Figures:
-    """Match copies in another layout, each after its original."""
-    match, told = Matching.new(), 0
-    for text in texts:
-        await match.verdict(document(text))
-        said = await match.verdict(document(Text(f"{text.id} copy", "\n ".join(text.text.split()))))
-        told += said is not None and said.redundant is True
-    return {"copies": len(texts), "redundant": share(told, len(texts))}
+def lost(older: Sequence[str], newer: Sequence[str]) -> bytearray:
+    """Mark the characters of the words of one text that an edit into another takes out, but for moved ones."""
+    runs, taken = Runs(), bytearray(len(older))
+    runs.new(newer)
+    for edit in Indel.opcodes(older, newer):
+        if edit.tag == "delete":
+            taken[edit.src_start : edit.src_end] = b"\1" * (edit.src_end - edit.src_start)
+    marks = zip(older, taken, runs.known(older), strict=True)
+    return bytearray().join(bytes([is_taken & ~is_moved]) * (len(word) + 1) for word, is_taken, is_moved in marks)
+
+
+def covered(marks: bytearray, spans: Sequence[Place] | UnsetType) -> tuple[int, int, int]:
+    """Return how many marked characters lie in spans, how many there are, and how many the spans have."""
+    told = [] if isinstance(spans, UnsetType) else spans
+    return sum(sum(marks[slice(*span)]) for span in told), sum(marks), sum(end - start for start, end in told)
+
+
+def coverage(found: Sequence[tuple[int, int, int]]) -> Figures:
+    """Return how much of what changed lies in spans, over all characters and as the mean of the pairs."""
+    inside, marked, told = map(sum, zip(*found, strict=True))
+    shares = [some / of for some, of, _ in found if of]
+    return {"covered": share(inside, marked), "of_pair": round(fmean(shares), 4), "precision": share(inside, told)}
+
+
+async def revisions(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures:
+    """Compare the places in verdicts about labelled revisions with what an edit of words takes out and puts in."""
+    removed, new = [], []
+    for pair in pairs:
+        if pair.origin.startswith("git-revision") and pair.relation in CHANGED:
+            match, both = Matching.new(), sorted((texts[pair.a], texts[pair.b]), key=lambda text: text.when or 0)
+            _, said = [await match.verdict(document(text)) for text in both]
+            if said is not None and said.of is not None:
+                older, newer = (words(text.text) for text in both)
+                removed.append(covered(lost(older, newer), said.removed_spans))
+                new.append(covered(lost(newer, older), said.novel_spans))
+    return {"pairs": len(new), "removed": coverage(removed), "new": coverage(new)} if new else {"pairs": 0}
 
 
 async def measured(texts: Sequence[Text], pairs: Sequence[Pair], options: argparse.Namespace) -> Figures:
@@ -205,9 +225,8 @@ async def measured(texts: Sequence[Text], pairs: Sequence[Pair], options: argpar
         "stream": await stream(list(map(document, drawn))),
         "real mail": await stream(list(map(document, mails))) if mails else None,
         **{name: await stream(documents) for name, documents in made(options.seed).items()},
-        "pairs": pairs_of_labels(known, [pair for pair in pairs if pair.a in known and pair.b in known]),
         "sentences": await sentences(vocabulary, random, options.pairs),
-        "copies": await copies(drawn[:300]),
+        "labelled revisions": await revisions(known, [pair for pair in pairs if pair.a in known and pair.b in known]),
     }
 
 

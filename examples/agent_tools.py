@@ -71,7 +71,7 @@ async def check(text: Text, collection: Collection = "default") -> dict[str, Any
 
 @server.tool()
 async def novel(text: Text, collection: Collection = "default") -> dict[str, Any]:
-    """Return the passages of a text that no known document has, at most 16, and which documents have the rest.
+    """Return the passages of a text that no known document has, at most 32, and which documents have the rest.
 
     `redundant` says that one known document has all of it.
     """

@@ -52,7 +52,7 @@ class Passages:
         places, self.sources[name] = [(0, len(text))], set[str]()
         if said and said.novel and said.novel_spans is not UNSET and said.sources:
             told = said.novel.value + sum(source.characters for source in said.sources)
-            if told >= ALMOST_ALL * said.characters and len(said.novel_spans) < 16:  # else some are not told
+            if told >= ALMOST_ALL * said.characters:  # else a source is not told
                 places = sent_places(text, said.novel_spans, SCHEME.text)
                 self.sources[name] = {source.id for source in said.sources}
         found = [each for each in PASSAGE.finditer(text) if any(a < each.end() and each.start() < b for a, b in places)]

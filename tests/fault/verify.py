@@ -275,7 +275,7 @@ def _without_removed(value: bytes, removed: set[str], beside_removed: set[tuple[
     verdict = json.loads(value)
     own = document_key(verdict["collection"], verdict["id"]), verdict["version"]
     if own in beside_removed or _is_gone(verdict["of"], verdict, removed):
-        for name in ("added", "novel", "novel_spans", "sources", "common", "redundant"):
+        for name in ("added", "novel", "novel_spans", "removed_spans", "sources", "common", "redundant"):
             verdict.pop(name, None)
     if _is_gone(verdict["family"]["founder"], verdict, removed):
         verdict["family"]["founder"] = None

@@ -72,7 +72,9 @@ async def test_new_text_is_told_where_it_stands_in_the_text_as_it_was_sent(api: 
         assert (abs(start - text.index(new)) <= 40, abs(end - text.index(new) - len(new)) <= 40) == (True, True)
         assert all(last - first <= end - start for first, last in others)
     _, answer = await api.ask(f"  {OTHER}")
-    assert answer["novel_spans"] == [[0, len(OTHER) + 2]]
+    assert (answer["novel_spans"], answer["removed_spans"]) == ([[0, len(OTHER) + 2]], [])
+    _, answer = await api.ask(f"{TEXT[:4_000]} {TEXT[4_600:]}")
+    assert sum(end - start for start, end in answer["removed_spans"]) == pytest.approx(600, abs=100)
 
 
 async def test_a_json_document_is_compared_in_its_collection(api: Api) -> None:

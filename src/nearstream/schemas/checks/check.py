@@ -78,9 +78,12 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     # Estimated characters that none of the related documents has that the index found. Text counts as known from a run
     # of eight common words on. Null if the scheme has no LD signatures.
     novel: Amount | None = None
-    # Where these are, at most 16, the longest first, as `[start, end)` in characters of the text as it was sent, of a
+    # Where these are, at most 32, the longest first, as `[start, end)` in characters of the text as it was sent, of a
     # page in the text read from it, and of a mail or a signature in its normal form.
     novel_spans: tuple[Place, ...] = ()
+    # Where `match` has what the document has no more, at most 32, the longest first, as `[start, end)` in characters of
+    # the normal form of `match`. Empty but for near_duplicate, version and containment.
+    removed_spans: tuple[Place, ...] = ()
     # The fewest documents that together have the rest, at most 5, the largest part first.
     sources: tuple[SourceRef, ...] = ()
     common: Count = 0  # Characters that are known only from text that many documents have.

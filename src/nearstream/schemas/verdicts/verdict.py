@@ -76,9 +76,13 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     # Estimated characters that none of the documents has that this verdict and its events name. Text counts as known
     # from a run of eight common words on. Left out by a scheme without an LD signature.
     novel: Amount | UnsetType = UNSET
-    # Where these are, at most 16, the longest first, as `[start, end)`. In messages these are characters of the normal
-    # form, since workers match signatures. `scan` prints them in the text as it was sent.
-    novel_spans: Annotated[tuple[Place, ...], Meta(max_length=16)] | UnsetType = UNSET
+    # Where these are, at most 32, the longest first, as `[start, end)`. Of more, the nearest are joined. In messages
+    # these are characters of the normal form, since workers match signatures. `scan` prints them in the text as it was
+    # sent.
+    novel_spans: Annotated[tuple[Place, ...], Meta(max_length=32)] | UnsetType = UNSET
+    # Where `of` has what this document has no more, at most 32, the longest first, as `[start, end)` in characters of
+    # the normal form of `of`. Empty but for near_duplicate, version and containment. Left out as `added` is.
+    removed_spans: Annotated[tuple[Place, ...], Meta(max_length=32)] | UnsetType = UNSET
     # The fewest of these documents that together have what is not novel, at most 5, the largest part first.
     sources: Annotated[tuple[SourceRef, ...], Meta(max_length=5)] | UnsetType = UNSET
     # Characters that are not novel, but known only from text that many documents have.

@@ -14,7 +14,6 @@ from nearstream.streams.store.record import Comparable
 
 PASSAGES_MAX = 16
 PLACES = Struct("=4q")
-_NEW_RATES = 4  # even where text was only cut out, one junction in ten leaves a gap of more rates than this
 _SPAN = Struct("=2d")
 _RATE = Struct("=q")
 
@@ -78,14 +77,11 @@ def longest(found: tuple[Passage, ...]) -> tuple[Passage, ...]:
     return tuple(found[index] for index in sorted(by_length[:PASSAGES_MAX]))
 
 
-def uncovered(covered: Iterable[tuple[int, int]], characters: int, rate: int) -> list[tuple[int, int]]:
-    """Return the spans of a text outside its common passages, which may come in any order.
-
-    Up to a few symbols are not sampled at the end of a passage, so spans shorter than 4 times the rate are ignored.
-    """
+def uncovered(covered: Iterable[tuple[int, int]], characters: int, least: int) -> list[tuple[int, int]]:
+    """Return the spans outside the passages of a text, of at least some characters. Passages come in any order."""
     position, found = 0, []
     for start, end in (*sorted(covered), (characters, characters)):
-        if start - position >= min(_NEW_RATES * rate, characters):
+        if start - position >= min(least, characters):
             found.append((position, start))
         position = max(position, end)
     return found

@@ -156,6 +156,7 @@ def answer(
         added=new.added if new else None,
         novel=new.novel if new else None,
         novel_spans=new.novel_spans if new else (),
+        removed_spans=best.removed_spans if best else (),
         sources=new.sources if new else (),
         common=new.common if new else 0,
         redundant=new is not None and new.redundant,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from nearstream.schemas.documents.document import MAIL_SOURCE
-from nearstream.schemas.documents.evidence import SharedKeys, family_id
+from nearstream.schemas.documents.evidence import Place, SharedKeys, family_id
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import compare
 from nearstream.streams.estimates.estimate import Estimate, unpack_estimates
@@ -15,7 +15,7 @@ from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.family import Family, own_sites
 from nearstream.streams.matching.protocol.decision import KeyMatch
 from nearstream.streams.relations.describe import Related
-from nearstream.streams.relations.novelty import Novelty, Source, novelty
+from nearstream.streams.relations.novelty import Novelty, Source, novelty, removed_spans
 from nearstream.streams.relations.rules import COMMON_END, SAME_LINEAGE, Rule, decide
 from nearstream.streams.relations.verdict import (
     Verdict,
@@ -42,6 +42,7 @@ class Candidate(NamedTuple):
 _BEST_FIRST = ("exact_duplicate", "near_duplicate", "", "containment", "rearranged", "version", "overlap")
 _RANKS = {relation: place for place, relation in enumerate(_BEST_FIRST)}
 _BY_LINEAGE = _RANKS[""]
+_CHANGED = ("near_duplicate", "version", "containment")
 COVERED_FROM = 0.80  # a text of which this share is in another one has its event, even if many documents have it
 WORDS_MIN = 20  # pages of fewer words may differ in title and picture alone
 _OVERLAP_FROM = 0.20  # below this share of common symbols, two of three overlaps are boilerplate
@@ -122,6 +123,13 @@ class Compared:
         return not (
             is_small or own.degraded or self.earlier.degraded or is_mail(own) or self.newcomer.scheme.text.masks
         )
+
+    @property
+    def removed_spans(self) -> tuple[Place, ...]:
+        """The places of removed text in the earlier document. Empty if the lengths explain the distance."""
+        arriving, estimate = self.newcomer.signature, self.estimate
+        is_cut = estimate.changed_characters > arriving.characters - self.earlier.characters
+        return removed_spans(self.earlier, arriving) if is_cut and self.relation in _CHANGED else ()
 
     @property
     def rank(self) -> tuple[bool, int, bool, float, tuple[int, str, str]]:

@@ -97,6 +97,7 @@ class Teller:
             "resemblance": resemblance(pair.estimate),
             "distance": distance(pair.estimate),
             "inner": pair.verdict.inner or UNSET,
+            "removed_spans": best.removed_spans if best.comes_before else UNSET,
             "low_confidence": pair.verdict.low_confidence,
             "degraded": pair.degraded,
         }

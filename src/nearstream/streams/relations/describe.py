@@ -38,6 +38,7 @@ from nearstream.streams.relations.verdict import NEAR_THRESHOLD, Verdict
 from nearstream.streams.signing.scheme import Keys
 
 _DECIMALS = 4
+_NEW_RATES = 4  # even where text was only cut out, one junction in ten leaves a gap of more rates than this
 
 # Share of events with the right label, of those away from all thresholds and of those near one, as
 # docs/relations.md has it (`benchmarks.quality.confidence`). Away from thresholds all near-duplicates and
@@ -257,7 +258,7 @@ def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
         return (), 0  # signatures show letters and digits alone
     common = pair.common_text
     covered = [pair.newer_first(passage.shorter, passage.longer)[0] for passage in (*common.in_order, *common.moved)]
-    passages = uncovered(covered, pair.newer.characters, pair.estimate.rate)
+    passages = uncovered(covered, pair.newer.characters, _NEW_RATES * pair.estimate.rate)
     shorter, longer = [change.shorter for change in common.changes], [change.longer for change in common.changes]
     of_newer, of_older = pair.newer_first(shorter, longer)
     new = [span for span in passages if any(start < span[1] and span[0] < end for start, end in of_newer)]

@@ -1,19 +1,20 @@
-"""Novelty: the amount and the places of new text in a document."""
+"""Novelty: the amount and the places of new text in a document, and the places of removed text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import sqrt
 
 from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.evidence import Amount, Place, SourceRef
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.estimates.passages import Cover, union
+from nearstream.streams.estimates.passages import Cover, cover, uncovered, union
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.sent_places import sent_places
 from nearstream.streams.store.record import Comparable
 
-SPANS_MAX = 16
+SPANS_MAX = 32
 SOURCES_MAX = 5
 _LEAST_SPAN = 4  # characters, since the ends of two neighbouring passages are not known better
 _LEAST_GAIN = 0.01  # of the text: a source that adds less is not worth a name
@@ -93,15 +94,29 @@ def _unasked(novel: Amount) -> Amount:
     return replace_fields(novel, low=max(0, novel.low - round(_UNASKED * novel.value)))
 
 
+def removed_spans(earlier: Signature, arriving: Comparable) -> tuple[Place, ...]:
+    """Return where an earlier document has what an arriving one has not, the longest first.
+
+    Each end of a passage is known to about its rate. Half of the rate is taken off, so that nearly all of what was
+    removed lies inside, also where two passages meet at a change that is too small for a gap.
+    """
+    (has,) = cover(earlier, [arriving])
+    half, last = has.rate / 2, earlier.n_bytes - has.rate / 2
+    ends = [(start + half if start else start, end if end > last else end - half) for start, end in has.spans]
+    return _gaps(earlier, [(start, end) for start, end in ends if start < end])
+
+
 def _gaps(text: Signature, known: Spans) -> tuple[Place, ...]:
-    """Return the spans between known ones, the longest first, in characters of average width."""
-    width, found, position = text.characters / text.n_bytes, [], 0.0
-    for start, end in (*known, (float(text.n_bytes), 0.0)):
-        place = round(position * width), round(start * width)
-        if place[1] - place[0] >= min(_LEAST_SPAN, text.characters):
-            found.append(place)
-        position = end
-    return longest_first(found)[:SPANS_MAX]
+    """Return the spans between known ones, the longest first, in characters of average width.
+
+    Of too many the nearest are joined, because a span that is left out hides more than a few known words beside it.
+    """
+    width = text.characters / text.n_bytes
+    places = ((round(start * width), round(end * width)) for start, end in known)
+    found = uncovered(places, text.characters, _LEAST_SPAN)
+    widest = sorted(range(1, len(found)), key=lambda at: found[at - 1][1] - found[at][0])[: SPANS_MAX - 1]
+    cuts = sorted({0, *widest, len(found)})
+    return longest_first([(found[first][0], found[end - 1][1]) for first, end in pairwise(cuts)])
 
 
 def longest_first(places: Iterable[Place]) -> tuple[Place, ...]:
@@ -115,13 +130,12 @@ def _fewest(text: Signature, sources: Sequence[Source]) -> tuple[SourceRef, ...]
     had: list[tuple[float, float]] = []
     chosen: list[SourceRef] = []
     while left and len(chosen) < SOURCES_MAX:
-        known = _bytes(had)
-        gains = [_bytes(union((*had, *source.cover.spans))) - known for source in left]
-        gain = max(gains)
+        unions = [union((*had, *source.cover.spans)) for source in left]
+        most = max(unions, key=_bytes)
+        gain = _bytes(most) - _bytes(had)
         if gain < max(1.0, _LEAST_GAIN * text.n_bytes):
             break
-        best = left.pop(gains.index(gain))
-        had = union((*had, *best.cover.spans))
+        best, had = left.pop(unions.index(most)), most
         chosen.append(SourceRef(best.earlier.id, best.earlier.version, _in_characters(text, gain)))
     return tuple(chosen)
 

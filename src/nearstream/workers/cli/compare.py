@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, UnsetType
 
-from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval
+from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval, Place
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.verdicts.events import ChangeEvent, Containment, PairEvent
 from nearstream.workers.cli.arguments import add_json, declare
@@ -89,6 +89,7 @@ class PairReport(Struct, frozen=True):
     older_in_newer: Interval | None = None
     distance_exact: int | None = None  # None: not both texts are at hand, or they are too long together
     novelty: "Novelty | None" = None
+    removed_spans: tuple[Place, ...] = ()
     common_text: bool = False
     rules: tuple[RuleReport, ...] = ()
     event: PairEvent | None = None
@@ -131,6 +132,7 @@ def pair_report(deployment: Deployment, explained: "Explained") -> PairReport:
         older_in_newer=_rounded(shares[1]),
         distance_exact=explained.distance_exact,
         novelty=explained.novelty,
+        removed_spans=explained.removed_spans,
         common_text=compared.is_common_text,
         rules=tuple(map(_rule, rules)),
         event=None if compared.relation == "unrelated" else describe(pair),
@@ -220,6 +222,8 @@ def _change_lines(report: PairReport) -> Iterator[str]:
         yield row("new in later", f"{new.added.value} characters ({new.added.low}-{new.added.high}){known}")
         if new.novel_spans:
             yield row("", f"the longest first: {', '.join(map(_span, new.novel_spans))}")
+    if report.removed_spans:
+        yield row("gone of earlier", f"within {', '.join(map(_span, report.removed_spans))}")
 
 
 def _number_lines(report: PairReport, evidence: Evidence) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.documents.evidence import Comparison, event_id
+from nearstream.schemas.documents.evidence import Comparison, Place, event_id
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
@@ -20,7 +20,7 @@ from nearstream.streams.matching.counterpart import COVERED_FROM, Candidate, Com
 from nearstream.streams.matching.protocol.decision import KeyMatch, Pair
 from nearstream.streams.relations.conditions import nearest
 from nearstream.streams.relations.describe import document_state
-from nearstream.streams.relations.novelty import Novelty, novelty_in_text
+from nearstream.streams.relations.novelty import Novelty, novelty_in_text, sent_spans
 from nearstream.streams.relations.rules import TOO_SHORT
 from nearstream.streams.signing.exact import exact_distance, normal_text
 from nearstream.streams.signing.scheme import Keys, hit_probability
@@ -80,6 +80,7 @@ class Explained:
     compared: Compared | None = None  # None: they cannot be compared
     meeting: Meeting | None = None  # None: keys of one are not known
     novelty: Novelty | None = None  # what is new in the later one, with places in its text if that is known
+    removed_spans: tuple[Place, ...] = ()  # what is gone of the earlier one, in its text if that is known
     distance_exact: int | None = None  # None: not both texts are at hand, or they are too long
 
     @property
@@ -145,11 +146,12 @@ def _explained(
     new, text = novelty_of(compared.newcomer.signature, [compared]), deployment.scheme.text
     if later.text:
         new = novelty_in_text(new, later.text, text)
+    removed = sent_spans(compared.removed_spans, earlier.text, text) if earlier.text else compared.removed_spans
     exact = None
     if later.text and earlier.text:
         one, other = (normal_text(side.text, deployment.scheme) for side in (later, earlier))
         exact = exact_distance(one, other, CELLS_MAX)
-    return Explained(later, earlier, compared, meeting, new, exact)
+    return Explained(later, earlier, compared, meeting, new, removed, exact)
 
 
 def _newcomer(deployment: Deployment, later: Side, earlier: Side) -> Arriving | None:

@@ -122,6 +122,25 @@ async def test_a_containment_says_which_one_lies_inside_and_where() -> None:
         assert event.place == pytest.approx((start, start + len(" ".join(PASSAGE))), abs=80)
 
 
+async def test_a_verdict_says_where_the_older_document_has_what_the_newer_one_lost() -> None:
+    place = len(" ".join(TEXT[:700])), len(" ".join(TEXT[:900]))
+    older, newer = sign("a", TEXT, lineage="x"), sign("a", [*TEXT[:700], *TEXT[900:]], 1, lineage="x")
+    one = matcher()
+    first, second, unchanged, grown = [
+        (await one.match(each)).verdict for each in (older, newer, newer, sign("a", TEXT, 2, lineage="x"))
+    ]
+    for verdict in (first, unchanged):
+        assert verdict is not None
+        assert verdict.removed_spans is UNSET
+    assert second is not None
+    assert second.removed_spans is not UNSET
+    ((start, end),) = second.removed_spans
+    assert (start, end) == pytest.approx(place, abs=40)
+    assert start <= place[0] < place[1] <= end
+    assert grown is not None
+    assert (grown.verdict, grown.removed_spans) == ("version", ())  # text was only put in
+
+
 async def test_a_new_state_of_a_document_is_a_version_told_once() -> None:
     events = await told(
         [sign("a", TEXT, lineage="x"), sign("a", NEAR, 1, lineage="x"), sign("b", OTHER, 2, lineage="x")]

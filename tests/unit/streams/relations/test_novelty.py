@@ -8,7 +8,7 @@ import pytest
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.passages import cover
-from nearstream.streams.relations.novelty import Novelty, Source, novelty
+from nearstream.streams.relations.novelty import SPANS_MAX, Novelty, Source, novelty, removed_spans
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from tests.reference.covering import cover as expected_cover
@@ -119,3 +119,41 @@ def test_the_bands_hold_the_true_number() -> None:
         found = new_in([*text[:250], *added, *text[250:]], text).novel
         held.append(found.low <= length(added) + 1 <= found.high)
     assert fmean(held) >= 0.9
+
+
+def removed(older: Sequence[str], newer: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    one, other = signed(older, "old"), signed(newer)
+    assert cover(one, [other]) == [expected_cover(one, other)]
+    return removed_spans(one, other)
+
+
+def inside(spans: Sequence[tuple[int, int]], places: Sequence[tuple[int, int]]) -> float:
+    """Return how much of some places lies in spans."""
+    told = {at for span in spans for at in range(*span)}
+    return fmean(at in told for place in places for at in range(*place))
+
+
+@pytest.mark.parametrize(("at", "count"), [(0, 90), (300, 40), (520, 80)])
+def test_a_paragraph_that_vanished_lies_where_text_is_said_to_be_removed(at: int, count: int) -> None:
+    text = words(1, 600)
+    place = length(text[:at]), length(text[: at + count])
+    ((start, end),) = removed(text, [*text[:at], *text[at + count :]])
+    assert inside([(start, end)], [place]) >= 0.95
+    assert end - start <= place[1] - place[0] + 80
+
+
+def test_of_an_equal_or_moved_text_nothing_is_removed_and_of_another_all() -> None:
+    text = words(1, 600)
+    assert removed(text, text) == ()
+    assert sum(end - start for start, end in removed(text, [*text[300:], *text[:300]])) <= 0.06 * length(text)
+    assert removed(text, words(2, 600)) == ((0, length(text)),)
+
+
+def test_more_places_than_spans_are_joined_and_none_is_left_out() -> None:
+    text, cuts = words(1, 6_000), [60 + 140 * number + 60 * (number % 2) for number in range(42)]
+    rest = [word for at, word in enumerate(text) if not any(cut <= at < cut + 12 for cut in cuts)]
+    places = [(length(text[:cut]), length(text[: cut + 12])) for cut in cuts]
+    for spans in (removed(text, rest), new_in(text, rest).novel_spans):
+        assert len(spans) == SPANS_MAX
+        assert sorted(spans, key=lambda span: span[0] - span[1]) == list(spans)
+        assert inside(spans, places) >= 0.9

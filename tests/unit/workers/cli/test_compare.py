@@ -87,6 +87,20 @@ def test_the_exact_distance_stands_beside_the_estimate(tmp_path: Path, capsys: p
     assert exact_distance("kitten", "sitting", 6 * 7 - 1) is None
 
 
+def test_what_is_gone_is_told_where_it_stood_in_the_text_of_the_earlier_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = [f"«{word}»," for word in words(1, 500)]  # signs count in the text, and not in the normal form
+    cut, left = " ".join(text[300:360]), " ".join([*text[:300], *text[360:]])
+    days = (("a", left, "2026-01-02T00:00:00Z"), ("b", " ".join(text), "2026-01-01T00:00:00Z"))
+    paths = [written(tmp_path, name, text=each, observed_at=day) for name, each, day in days]
+    ((start, end),) = compared(capsys, *paths)["removed_spans"]
+    at = " ".join(text).index(cut)
+    assert (at - 60 <= start <= at, at + len(cut) <= end <= at + len(cut) + 60) == (True, True)
+    main(["compare", *paths])
+    assert f"\ngone of earlier  within {start}-{end}\n" in capsys.readouterr().out
+
+
 def test_the_page_on_relations_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (shown,) = re.findall(r"^```\n(relation .*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     names = re.findall(r"^(?:newer|older)  +([^|\s]+)$", shown, re.MULTILINE)
