@@ -63,9 +63,7 @@ class Deployment:
     async def open(self, *, may_create: bool = False) -> RedisIndex:
         """Open the index."""
         scheme, limits = preset(DEFAULT_LABEL, KEY), IndexLimits(documents=max(self.documents, 1_000))
-        address = IndexAddress(
-            self.url, "scale", scheme.name, scheme.key_fingerprint, limits, slots=self.slots, cluster=True
-        )
+        address = IndexAddress(self.url, "scale", scheme.name, limits, slots=self.slots, cluster=True)
         return await RedisIndex.open(address, partitions=PARTITIONS, may_create=may_create)
 
 

@@ -117,7 +117,7 @@ class _Loop:
         """Return what makes a store on this server."""
 
         def make(scheme: Scheme, limits: IndexLimits) -> Store:
-            address = IndexAddress(url, f"bench{next(self._names)}", scheme.name, scheme.key_fingerprint, limits)
+            address = IndexAddress(url, f"bench{next(self._names)}", scheme.name, limits)
             index = self._run(RedisIndex.open(address, partitions=1, may_create=True))
             self._opened.append(index)
             return carried(index.store(), lambda transport: _Elsewhere(self._loop, transport))

@@ -40,7 +40,7 @@ def own_server() -> Iterator[tuple[Redis, str]]:
 async def opened(url: str, documents: int) -> RedisIndex:
     """Open a new index."""
     limits = IndexLimits(documents=documents)
-    address = IndexAddress(url, "families", SCHEME.name, SCHEME.key_fingerprint, limits)
+    address = IndexAddress(url, "families", SCHEME.name, limits)
     return await RedisIndex.open(address, partitions=1, may_create=True)
 
 

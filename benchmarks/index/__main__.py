@@ -51,7 +51,7 @@ async def measured(
     signer = Signer(scheme, KEY)
     signatures = [signer.sign(document) for document in arriving]
     limits = IndexLimits(documents=max(len(signatures), 1_000))
-    address = IndexAddress(url, namespace, scheme.name, scheme.key_fingerprint, limits, slots=slots)
+    address = IndexAddress(url, namespace, scheme.name, limits, slots=slots)
     index = await RedisIndex.open(address, partitions=slots, may_create=True)
     matcher, meter, empty = Matcher(index.store(), scheme, KEY), Meter(server), _bytes(server)
     try:

@@ -98,7 +98,7 @@ class Measured:
         """Open an empty index."""
         key = HashKey.public()
         scheme = preset(DEFAULT_LABEL, key)
-        address = IndexAddress(url, namespace, scheme.name, scheme.key_fingerprint, IndexLimits())
+        address = IndexAddress(url, namespace, scheme.name, IndexLimits())
         index = await RedisIndex.open(address, partitions=1, may_create=True)
         return cls(index, Signer(scheme, key), Matcher(index.store(), scheme, key), Meter(server))
 

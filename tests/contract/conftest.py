@@ -17,7 +17,7 @@ from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.sqlite.file import IndexFile
 from tests.devstack.stack import started_stack
-from tests.support.made_up import KEY, STANDARD
+from tests.support.made_up import STANDARD
 from tests.support.stores import Committing, Make, parts_store, through
 
 PARTITIONS = 4
@@ -61,7 +61,7 @@ def redis_url() -> Iterator[str]:
 def address(redis_url: str) -> Iterator[IndexAddress]:
     """Return the address of an unused namespace, which is deleted after the test."""
     namespace = f"test-{secrets.token_hex(6)}"
-    yield IndexAddress(redis_url, namespace, STANDARD.name, KEY.fingerprint, LIMITS, look_up_seconds=60.0)
+    yield IndexAddress(redis_url, namespace, STANDARD.name, LIMITS, look_up_seconds=60.0)
     with Redis.from_url(redis_url) as client:
         if keys := list(client.scan_iter(match=f"{{{namespace}*", count=1_000)):
             client.unlink(*keys)

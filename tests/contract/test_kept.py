@@ -31,19 +31,19 @@ from nearstream.workers.redis.kept.deployments import (
     replace_deployment,
 )
 from nearstream.workers.redis.kept.tallies import KEPT_MS, TallyStore
-from nearstream.workers.redis.server.address import Connection, IndexAddress
+from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import Client, open_client
 from tests.support.decisions import forget, page_state, store_states
 from tests.support.live import alert
 from tests.support.memory_decisions import MemoryDecisions
 
 TOPIC = "nearstream.signatures.v1"
-FIRST = DeploymentRecord("dense-1", "0d3e89c8", "one", 6)
+FIRST = DeploymentRecord("dense-1", "one", 6)
 
 
 @pytest.fixture
 async def client(address: IndexAddress) -> AsyncIterator[Client]:
-    async with open_client(address.connection) as opened:
+    async with open_client(address) as opened:
         yield opened
 
 
@@ -57,7 +57,7 @@ async def test_the_first_record_of_a_topic_stays(client: Client, address: IndexA
 
 async def test_of_several_first_starts_at_once_all_read_one_record(address: IndexAddress) -> None:
     async def start(number: int) -> DeploymentRecord:
-        async with open_client(address.connection) as client:
+        async with open_client(address) as client:
             return (await add_deployment(client, address, TOPIC, replace(FIRST, scheme=f"s-{number}")))[TOPIC]
 
     assert len(set(await asyncio.gather(*map(start, range(20))))) == 1
@@ -85,7 +85,7 @@ async def test_a_worker_that_signs_needs_few_rights(client: Client, address: Ind
     await client.execute_command("ACL", "SETUSER", name, *rights)
     limited = replace(address, url=address.url.replace("//", f"//{name}:pw@"))
     try:
-        async with open_client(limited.connection) as own:
+        async with open_client(limited) as own:
             assert await add_deployment(own, limited, TOPIC, FIRST) == {TOPIC: FIRST}
             await replace_deployment(own, limited, TOPIC, FIRST)
             with pytest.raises(SettingsError, match="the server refuses us"):
@@ -158,7 +158,7 @@ def namespace() -> str:
 
 
 async def test_arrivals_that_two_workers_count_at_once_are_all_counted(redis_url: str, namespace: str) -> None:
-    connection = Connection(redis_url, None, False)
+    connection = IndexAddress(redis_url, "n", "s")
     async with open_client(connection) as one, open_client(connection) as other:
         stores = [TallyStore(client, namespace) for client in (one, other)]
 
@@ -175,7 +175,7 @@ async def test_arrivals_that_two_workers_count_at_once_are_all_counted(redis_url
 
 
 async def test_what_fires_is_listed_until_it_is_forgotten(redis_url: str, namespace: str) -> None:
-    async with open_client(Connection(redis_url, None, False)) as client:
+    async with open_client(IndexAddress(redis_url, "n", "s")) as client:
         store = TallyStore(client, namespace)
         arrivals = [Arrival(place, 2 + place, f"{place:032x}") for place in range(31)]
         few = partial(count, RULE, FAMILY, arrivals[:30], 30)
@@ -214,7 +214,7 @@ async def test_an_alert_that_began_elsewhere_ends_once(
     async def send(records: Sequence[ProducerRecord]) -> None:
         sent.extend(msgspec.json.decode(record.value or b"", type=Alert) for record in records)
 
-    async with open_client(Connection(redis_url, None, False)) as client:
+    async with open_client(IndexAddress(redis_url, "n", "s")) as client:
         store = TallyStore(client, namespace)
         alerting = Alerting(rules, store, "alerts", "s", DeadLetterWriter("dead", "", "alert"))
         for _ in range(2):
@@ -230,7 +230,7 @@ async def test_the_list_of_what_fires_has_a_bound_and_room_for_what_silence_ends
     redis_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tallies, "FIRING_MAX", 6)
-    async with open_client(Connection(redis_url, None, False)) as client:
+    async with open_client(IndexAddress(redis_url, "n", "s")) as client:
         store = TallyStore(client, namespace)
         for name in ("new_family_of_size", "duplicate_storm"):
             for number in range(9):

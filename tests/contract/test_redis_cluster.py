@@ -16,7 +16,7 @@ from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import open_client
 from tests.devstack.server import LocalServer
 from tests.support.decisions import page_state, store_states
-from tests.support.made_up import KEY, STANDARD, sign, words
+from tests.support.made_up import STANDARD, sign, words
 from tests.support.matched import crawl, matcher
 
 PARTITIONS = SLOTS = 6
@@ -27,7 +27,7 @@ BATCH = crawl(PARTITIONS)
 def address(nodes: list[LocalServer], request: pytest.FixtureRequest) -> IndexAddress:
     name = "".join(each if each.isalnum() else "-" for each in request.node.name)[-32:].lower()
     url, limits = f"redis://{nodes[0].address}", IndexLimits(documents=6_400)
-    return IndexAddress(url, name, STANDARD.name, KEY.fingerprint, limits, slots=SLOTS, cluster=True)
+    return IndexAddress(url, name, STANDARD.name, limits, slots=SLOTS, cluster=True)
 
 
 async def made(place: IndexAddress) -> RedisIndex:
@@ -76,7 +76,7 @@ async def test_a_node_that_is_silent_is_an_outage_that_is_made_up_for(
 
 
 async def test_pages_on_several_nodes_are_read_at_once_and_named_when_they_are_due(address: IndexAddress) -> None:
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         store = DecisionStore(client, address.namespace)
         names = [f"https://a.example/{number}" for number in range(40)]
         made = [page_state(name, "unchanged", -1 - number % 2) for number, name in enumerate(names)]

@@ -53,7 +53,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer
 def own_address(own_server: LocalServer, request: pytest.FixtureRequest) -> IndexAddress:
     name = re.sub("[^a-z0-9]", "-", request.node.name)[:32]
     limits = IndexLimits(documents=6_400)
-    return IndexAddress(f"redis://{own_server.address}/0", name, STANDARD.name, KEY.fingerprint, limits)
+    return IndexAddress(f"redis://{own_server.address}/0", name, STANDARD.name, limits)
 
 
 async def made(place: IndexAddress) -> RedisIndex:
@@ -246,7 +246,7 @@ async def test_a_cancelled_call_leaves_no_stale_reply(own_server: LocalServer, o
 
 async def test_an_unreachable_server_is_an_outage() -> None:
     with pytest.raises(IndexUnavailableError):
-        await made(IndexAddress("redis://127.0.0.1:1", "n", STANDARD.name, KEY.fingerprint))
+        await made(IndexAddress("redis://127.0.0.1:1", "n", STANDARD.name))
 
 
 def _documented_rights() -> list[str]:

@@ -55,7 +55,7 @@ async def test_after_the_loss_of_the_primary_the_promoted_replica_is_used(
 ) -> None:
     primary, replica, sentinel = nodes
     url = f"redis+sentinel://127.0.0.1:1,{sentinel.address}/watched/0"  # the first sentinel is away
-    address = IndexAddress(url, "sentinel", STANDARD.name, KEY.fingerprint, IndexLimits(documents=6_400))
+    address = IndexAddress(url, "sentinel", STANDARD.name, IndexLimits(documents=6_400))
     index = await RedisIndex.open(address, partitions=PARTITIONS, may_create=True)
     reading = await RedisIndex.open_to_read(address)
     lane = matcher(index.store())
@@ -102,7 +102,7 @@ async def test_a_replica_answers_checks_also_after_its_primary_is_gone(tmp_path:
         with Redis(port=int(replica.address.split(":")[1])) as follower:
             follower.replicaof(host, port)
         limits = IndexLimits(documents=6_400)
-        address = IndexAddress(f"redis://{primary.address}", "replica", STANDARD.name, KEY.fingerprint, limits)
+        address = IndexAddress(f"redis://{primary.address}", "replica", STANDARD.name, limits)
         index = await RedisIndex.open(address, partitions=1, may_create=True)
         await matcher(index.store()).match_all(arrivals([("first", TEXT), ("second", OTHER)], 1))
         await index.cover([Position(0, 1)])

@@ -108,7 +108,7 @@ async def test_a_storm_and_a_burst_of_dead_letters_are_told_and_restated_byte_fo
         assert {alert.subject for alert in storms} == families
         assert len(told) == 5
         verdicts, letters = await deployment.read(VERDICTS.name), await deployment.read(DEAD_LETTERS.name)
-        connection = Deployment.of(deployment.settings).index_address().connection
+        connection = Deployment.of(deployment.settings).index_address()
         async with open_client(connection) as client:
             # A redelivery of all records restates what was told.
             again = alerting(deployment, client)

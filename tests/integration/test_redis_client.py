@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError, ResponseError
 from redis.exceptions import TimeoutError as NoReplyError
 
 from nearstream.workers.redis.server import shared_connection as connection_module
-from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import ask, connect, open_client, shared_connection
 from nearstream.workers.redis.server.shared_connection import SharedConnection
 from tests.devstack.redis import redis_server
@@ -20,7 +20,7 @@ TURNS = 40
 
 async def test_a_call_is_cancelled_at_whatever_moment_that_comes(redis_url: str) -> None:
     """On Python 3.11 `asyncio.wait_for`, which redis-py uses, may return a result instead."""
-    async with open_client(Connection(redis_url, None, False)) as client:
+    async with open_client(IndexAddress(redis_url, "n", "s")) as client:
         await ask(client, "ECHO", b"connected")
         swallowed = []
         for turns in range(TURNS):
@@ -42,7 +42,7 @@ async def shared(redis_url: str) -> AsyncIterator[SharedConnection]:
 
 
 def _shared(url: str) -> SharedConnection:
-    address = Connection(url, None, False)
+    address = IndexAddress(url, "n", "s")
     connection = shared_connection(address, connect(address))
     assert isinstance(connection, SharedConnection)
     return connection

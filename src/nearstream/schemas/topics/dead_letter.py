@@ -197,31 +197,21 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 
 def _headers(dead_letter: DeadLetter, worker: str, payload: str) -> Headers:
     record, value = dead_letter.record, dead_letter.record.value or b""
-    topic, partition, offset = record.topic, str(record.partition), str(record.offset)
-    detail = dead_letter.detail[:DETAIL_CHARACTERS]
     pairs = {
         ID_HEADER: dead_id(record.topic, record.partition, record.offset),
         REASON_HEADER: dead_letter.reason,
-        DETAIL_HEADER: detail,
+        DETAIL_HEADER: dead_letter.detail[:DETAIL_CHARACTERS],
         STAGE_HEADER: dead_letter.stage,
         WORKER_HEADER: worker,
-        TOPIC_HEADER: topic,
-        PARTITION_HEADER: partition,
-        OFFSET_HEADER: offset,
+        TOPIC_HEADER: record.topic,
+        PARTITION_HEADER: str(record.partition),
+        OFFSET_HEADER: str(record.offset),
         TIMESTAMP_HEADER: str(record.timestamp_ms),
         REPLAYS_HEADER: str(replays_of(record.headers)),
         BYTES_HEADER: str(len(value)),
         SHA256_HEADER: sha256(value).hexdigest(),
         PAYLOAD_HEADER: payload,
         FROM_HEADER: dead_letter.came_from,
-        # Aliases that Kafka Connect tools read (KIP-298).
-        "__connect.errors.topic": topic,
-        "__connect.errors.partition": partition,
-        "__connect.errors.offset": offset,
-        "__connect.errors.stage": dead_letter.stage,
-        "__connect.errors.class.name": worker,
-        "__connect.errors.exception.class.name": "InvalidMessageError",
-        "__connect.errors.exception.message": detail,
     }
     return [(name, text.encode()) for name, text in pairs.items()]
 

@@ -98,10 +98,7 @@ def drop_index(settings: Settings, options: argparse.Namespace) -> Exit:
 
 
 async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: float) -> IndexAddress:
-    """Return the address of the index of a scheme.
-
-    It has the fingerprint of the hash key that the index was built with, which need not be that of the settings.
-    """
+    """Return the address of the index of a scheme."""
     from nearstream.workers.redis.index.schemes import schemes
     from nearstream.workers.redis.server.client import until_answered
 
@@ -110,7 +107,7 @@ async def _address_of_scheme(address: IndexAddress, scheme: str, wait_seconds: f
         existing = f"has {', '.join(known)}" if known else "has no index"
         remedy = "; build it with `nearstream index build`" if scheme == address.scheme else ""
         raise RefusalError(f"no scheme {escaped(scheme)}: the namespace {address.namespace} {existing}{remedy}")
-    return replace(address, beside=True, scheme=scheme, key_fingerprint=known[scheme].key)
+    return replace(address, beside=True, scheme=scheme)
 
 
 async def _index_state(address: IndexAddress) -> str:
@@ -136,11 +133,11 @@ async def _show_schemes(address: IndexAddress, options: argparse.Namespace) -> N
     if known and not options.json:
         print_line(f"{'scheme':<36}  {'state':<8}  {'index':<10}  since")
     for name, claim in known.items():
-        state = await _index_state(replace(address, beside=True, scheme=name, key_fingerprint=claim.key))
+        state = await _index_state(replace(address, beside=True, scheme=name))
         is_ours = name == address.scheme
         since = f"{utc_time(claim.created_ms)}{'  (these settings)' if is_ours else ''}"
         line = f"{name:<36}  {claim.state:<8}  {state:<10}  {since}"
-        fields = {"name": name, "state": claim.state, "key_fingerprint": claim.key, "created_ms": claim.created_ms}
+        fields = {"name": name, "state": claim.state, "created_ms": claim.created_ms}
         print_report({**fields, "index": state, "ours": is_ours}, [line], is_json=options.json)
     if not known:
         print_message(f"{address.namespace} has no index: `nearstream doctor` says whether it is lost, or not made yet")

@@ -89,7 +89,7 @@ async def _read(address: IndexAddress, options: argparse.Namespace) -> "tuple[In
 
     progress = Progress("read keys", quiet=options.quiet)
     async with index_to_read(address, options.timeout) as index:
-        facts = await index_facts(index, progress.step)
+        facts = await index_facts(index)
         found = await select(families(index), options.top, progress)
         if progress.done > _NOTABLE:
             progress.end()

@@ -111,14 +111,14 @@ async def _required(
 async def _ours(deployment: Deployment, wait_seconds: float) -> DeploymentRecord:
     settings, topic = deployment.settings, deployment.topic(SIGNATURES)
     partitions = await kafka_offsets.partitions(settings, [topic], wait_seconds)
-    return DeploymentRecord(deployment.scheme.name, deployment.key.fingerprint, settings.group, len(partitions))
+    return DeploymentRecord(deployment.scheme.name, settings.group, len(partitions))
 
 
 async def _asked(deployment: Deployment, ask: Callable[[Client], Awaitable[_Reply]], wait_seconds: float) -> _Reply:
-    connection = deployment.index_address().connection
+    address = deployment.index_address()
 
     async def once() -> _Reply:
-        async with open_client(connection) as client:
+        async with open_client(address) as client:
             return await ask(client)
 
     return await until_answered(once, wait_seconds)

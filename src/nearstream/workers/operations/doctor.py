@@ -32,7 +32,7 @@ from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex, check_requirements
 from nearstream.workers.redis.kept.worker_states import worker_states
 from nearstream.workers.redis.reading.stats import CROWDED, mean_fields
-from nearstream.workers.redis.server.address import Connection, IndexAddress
+from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import open_client, server_facts, server_time_ms, until_answered
 from nearstream.workers.redis.store.opening import require_shape
 
@@ -148,9 +148,9 @@ async def seconds_ahead(settings: Settings, topics: Sequence[str], wait_seconds:
 
 
 async def _redis(deployment: Deployment, wait_seconds: float) -> AsyncIterator[Check]:
-    connection = deployment.index_address().connection
+    address = deployment.index_address()
     try:
-        facts, ahead, within = await until_answered(partial(_server, connection), wait_seconds)
+        facts, ahead, within = await until_answered(partial(_server, address), wait_seconds)
     except IndexUnavailableError as error:
         remedy = "start a server (in a checkout: `make stack`) or set NEARSTREAM_REDIS"
         yield Check("FAIL", "redis", f"{error}: {remedy}")
@@ -174,9 +174,9 @@ def _named(info: Mapping[str, Any]) -> str:
     return f"{kind} {info.get(f'{kind.lower()}_version', '?')}"
 
 
-async def _server(connection: Connection) -> tuple[list[dict[str, Any]], float, float]:
+async def _server(address: IndexAddress) -> tuple[list[dict[str, Any]], float, float]:
     """Return the INFO of each server, the seconds that the clock of one is ahead, and their uncertainty."""
-    async with open_client(connection) as client:
+    async with open_client(address) as client:
         facts = await server_facts(client)
         before = time.time()
         server_time = await server_time_ms(client) / 1000
@@ -203,7 +203,7 @@ async def _states(deployment: Deployment, wait_seconds: float) -> AsyncIterator[
     address = deployment.index_address()
 
     async def once() -> list[WorkerState]:
-        async with open_client(address.connection) as client:
+        async with open_client(address) as client:
             return await worker_states(client, address.namespace)
 
     try:
@@ -245,7 +245,7 @@ async def _opened(address: IndexAddress) -> RedisIndex:
 
     Whether the topic has as many is found out by the record of the deployment.
     """
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         await check_requirements(client, address, may_create=False)
     index = await RedisIndex.open_to_read(address)
     try:

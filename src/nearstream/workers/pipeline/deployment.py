@@ -93,7 +93,6 @@ class Deployment:
             settings.redis.replace("+cluster://", "://", 1),
             settings.namespace,
             self.scheme.name,
-            self.key.fingerprint,
             self.index_limits,
             ca_path=settings.redis_ca_path or None,
             slots=settings.index_slots,

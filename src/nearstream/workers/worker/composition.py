@@ -166,7 +166,7 @@ async def _prepare(deployment: Deployment, role: str, wait_seconds: float, *, ne
     dead_letters = deployment.dead_letter_writer(role)
     signing = matching = deciding = alerting = None
     if role == "decide":
-        store = DecisionStore(connect(deployment.index_address().connection), settings.namespace)
+        store = DecisionStore(connect(deployment.index_address()), settings.namespace)
         decider = partial(Decider, site_of=site_of, freshness=settings.crawl_freshness, notice=notice_error_text)
         deciding = Deciding(store, decider, deployment.topic(DECISIONS), dead_letters)
     if role == "alert":
@@ -204,7 +204,7 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, matchin
     own = own_group(settings, role)
     name = f"{socket.gethostname()}:{os.getpid()}"
 
-    speaking = connect(address.connection)  # it knows all nodes of a cluster, also when that of the address has failed
+    speaking = connect(address)  # it knows all nodes of a cluster, also when that of the address has failed
 
     async def ask_index() -> None:
         if role != "sign":
@@ -285,7 +285,7 @@ async def _make_alerting(
     settings, silences = deployment.settings, Silences()
     await read_silences(settings, silences.say, wait_seconds, until_end=True)
     follow_in_thread(settings, silences.say, wait_seconds)
-    tallies = TallyStore(connect(deployment.index_address().connection), settings.namespace)
+    tallies = TallyStore(connect(deployment.index_address()), settings.namespace)
     guards = LabelGuards(tallies.client, settings.namespace)
     alarms = Alarms()
     await read_topic(settings, ALERTS.name, alarms.take, wait_seconds, until_end=True)

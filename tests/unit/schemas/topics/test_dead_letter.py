@@ -29,7 +29,7 @@ def letter(about: ConsumerRecord, payload: str = "full", max_bytes: int = MAX) -
 
 
 def ours(sent: ProducerRecord) -> dict[str, bytes | None]:
-    return {name: value for name, value in sent.headers if name.startswith(("nearstream-dead-", "__connect."))}
+    return {name: value for name, value in sent.headers if name.startswith("nearstream-dead-")}
 
 
 def batch_bytes(sent: ProducerRecord) -> int:
@@ -73,13 +73,6 @@ def test_a_dead_letter_says_why_where_and_how_much() -> None:
         "nearstream-dead-sha256": sha256(b"{broken").hexdigest().encode(),
         "nearstream-dead-payload": b"full",
         "nearstream-dead-from": b"site a.example",
-        "__connect.errors.topic": b"nearstream.documents.v1",
-        "__connect.errors.partition": b"3",
-        "__connect.errors.offset": b"8812",
-        "__connect.errors.stage": b"decode",
-        "__connect.errors.class.name": b"nearstream/0.3.0 sign",
-        "__connect.errors.exception.class.name": b"InvalidMessageError",
-        "__connect.errors.exception.message": b"$.observed_at: expected a time with zone",
     }
 
 

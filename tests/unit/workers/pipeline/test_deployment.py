@@ -12,10 +12,10 @@ def test_its_key_and_its_address_come_from_its_settings() -> None:
     keyed, public = Deployment.of(load({"NEARSTREAM_HASH_KEY": text})), Deployment.of(load({}))
     assert keyed.key.fingerprint == HashKey.from_secret(text.encode()).fingerprint
     assert public.key.fingerprint == HashKey.public().fingerprint
-    clustered = Deployment.of(load({"NEARSTREAM_REDIS": "rediss+cluster://u:p@h:1/0"})).index_address().connection
+    clustered = Deployment.of(load({"NEARSTREAM_REDIS": "rediss+cluster://u:p@h:1/0"})).index_address()
     assert (clustered.url, clustered.cluster) == ("rediss://u:p@h:1/0", True)
-    assert not public.index_address().connection.cluster
-    assert keyed.index_address().key_fingerprint != public.index_address().key_fingerprint
+    assert not public.index_address().cluster
+    assert keyed.index_address().scheme != public.index_address().scheme
 
 
 def test_fields_that_are_no_map_are_refused_at_start() -> None:

@@ -15,7 +15,7 @@ KEY = HashKey.public()
 
 
 def record(scheme: Scheme) -> DeploymentRecord:
-    return DeploymentRecord(scheme.name, scheme.key_fingerprint, "one", 6)
+    return DeploymentRecord(scheme.name, "one", 6)
 
 
 FINE = record(preset("fine", KEY))
@@ -23,20 +23,23 @@ FINE = record(preset("fine", KEY))
 
 def refusal(records: Records, ours: DeploymentRecord) -> str:
     """Return the reason why a worker on TOPIC must not start."""
-    address = IndexAddress("redis://h", "ns", ours.scheme, ours.key_fingerprint)
+    address = IndexAddress("redis://h", "ns", ours.scheme)
     with pytest.raises(SettingsError) as refused:
         require_same(records, address, TOPIC, ours)
     return str(refused.value)
 
 
 def test_a_first_secret_key_and_another_key_are_refused_with_the_way() -> None:
-    secret, other = (record(preset("fine", HashKey.from_secret(bytes([byte]) * 32))) for byte in (1, 2))
+    keys = [HashKey.from_secret(bytes([byte]) * 32) for byte in (1, 2)]
+    secret, other = (record(preset("fine", key)) for key in keys)
     told = refusal({TOPIC: FINE}, secret)
     assert "`nearstream index build`" in told
     assert "NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own" in told
     assert "begin anew" in told
     told = refusal({TOPIC: secret}, other)
-    assert f"set NEARSTREAM_HASH_KEY to the key with the fingerprint {secret.key_fingerprint}. A second" in told
+    assert f"set NEARSTREAM_HASH_KEY to the key with the fingerprint {keys[0].fingerprint}. A second" in told
+    told = refusal({TOPIC: replace(FINE, scheme=f"{FINE.scheme[:-1]}x")}, FINE)
+    assert "set it as it was, with the release" in told
 
 
 def test_added_partitions_and_a_second_topic_for_one_index_are_refused() -> None:

@@ -58,7 +58,7 @@ class RedisIndex:
     def __init__(self, client: Client, address: IndexAddress, layout: StoreLayout) -> None:
         """Take an open client and the layout of the index."""
         self.client, self.address, self.layout = client, address, layout
-        self.connection = shared_connection(address.connection, client)
+        self.connection = shared_connection(address, client)
         self._reading = self.store()  # remembers what families share
 
     @classmethod
@@ -68,7 +68,7 @@ class RedisIndex:
         If it `may_create` the index, nothing was ever admitted, so a missing one is new rather than lost.
         """
         shape = address.shape(partitions)
-        client = connect(address.connection)
+        client = connect(address)
         try:
             await check_requirements(client, address, may_create=may_create)
             layout = await open_store(client, address.prefix, shape, address.limits, may_create=may_create)
@@ -80,7 +80,7 @@ class RedisIndex:
     @classmethod
     async def open_to_read(cls, address: IndexAddress) -> Self:
         """Open the index read-only, which works on a server that refuses writes."""
-        client = connect(address.connection)
+        client = connect(address)
         try:
             await claim_scheme(client, address, may_create=False)
             layout = await stored_layout(client, address.prefix, address.limits)

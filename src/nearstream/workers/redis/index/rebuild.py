@@ -49,7 +49,7 @@ class IndexRebuild:
         lease is renewed.
         """
         shape = address.shape(partitions)
-        client = connect(address.connection)
+        client = connect(address)
         try:
             await check_requirements(client, address, may_create=True)
             new = new_layout(address.prefix, shape, address.limits, os.urandom(EPOCH_BYTES))

@@ -17,13 +17,12 @@ ACTIVE, BUILDING, RETIRED, DROPPED = "active", "building", "retired", "dropped"
 class Claim(msgspec.Struct, frozen=True):
     """A scheme of a namespace."""
 
-    key: str  # fingerprint of the hash key that its index was filled with
     state: str  # `active`, `building`, `retired`, or `dropped` while its index is deleted
     created_ms: int  # time of its first use in this namespace, in milliseconds since 1970
 
 
 async def claim_scheme(client: Client, address: IndexAddress, *, may_create: bool) -> None:
-    """Check that this namespace has our scheme and key, or add these."""
+    """Check that this namespace has our scheme, or add it."""
     claims = await _claims(client, address)
     if not claims and not may_create:
         raise IndexLostError(
@@ -33,7 +32,7 @@ async def claim_scheme(client: Client, address: IndexAddress, *, may_create: boo
         )
     if may_create and address.scheme not in claims and (not claims or address.beside):
         state = BUILDING if any(claim.state == ACTIVE for _, claim in claims.values()) else ACTIVE
-        claim = Claim(address.key_fingerprint, state, time.time_ns() // 1_000_000)
+        claim = Claim(state, time.time_ns() // 1_000_000)
         # If two clients claim at once, only one of them writes, and both read what it wrote.
         await call(client, "claim", _key(address), address.scheme, b"", msgspec.json.encode(claim))
         claims = await _claims(client, address)
@@ -48,11 +47,6 @@ def _require_usable(claims: dict[str, tuple[bytes, Claim]], address: IndexAddres
             " name; to change the scheme, run `nearstream index build`"
         )
     _, ours = claims[address.scheme]
-    if ours.key != address.key_fingerprint:
-        raise SettingsError(
-            f"NEARSTREAM_HASH_KEY: expected the key that filled {address.namespace}, with the fingerprint {ours.key},"
-            f" got {address.key_fingerprint}"
-        )
     if ours.state == DROPPED:  # its remains would mix with a new index
         raise SettingsError(
             f"NEARSTREAM_SCHEME: {address.scheme} is being dropped from {address.namespace}: if that was cut off, run"
@@ -67,13 +61,13 @@ def _require_usable(claims: dict[str, tuple[bytes, Claim]], address: IndexAddres
 
 async def schemes(address: IndexAddress) -> dict[str, Claim]:
     """Return the schemes of this namespace by name, in the order of the names."""
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         return _without_packed(await _claims(client, address))
 
 
 async def switch_scheme(address: IndexAddress) -> dict[str, Claim]:
     """Make the scheme of the address active, retire the active one, and return all schemes of the namespace."""
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         changes: list[bytes | str] = []
         for name, (raw, claim) in (await _claims_with_ours(client, address)).items():
             state = ACTIVE if name == address.scheme else RETIRED if claim.state == ACTIVE else claim.state
@@ -88,7 +82,7 @@ async def drop_scheme(address: IndexAddress) -> int:
     The facts of the index are deleted first, so that its workers find it lost. If the deletion is interrupted, call
     this again: until it is complete, no index can be built there.
     """
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         raw, claim = (await _claims_with_ours(client, address))[address.scheme]
         if claim.state == ACTIVE:
             raise RefusalError(f"{address.scheme} is active: switch to another scheme first")

@@ -24,13 +24,12 @@ from nearstream.workers.redis.server.client import Client, ask, ask_fields, open
 class DeploymentRecord:
     """What all workers of one deployment have in common."""
 
-    scheme: str  # name of the scheme of all signatures of its topic
-    key_fingerprint: str  # fingerprint of the hash key
+    scheme: str  # name of the scheme of all signatures of its topic, which names the hash key too
     group: str  # the consumer group that reads `documents` and `signatures`
     signatures_partitions: int  # number of partitions of `signatures`, which decides where a document key lives
 
 
-_PRESET_END = re.compile(r"-\d+-u\d")  # of the name of a scheme
+_NAME = re.compile(r"((?P<preset>.*?)-\d+-u\d.*)-k(?P<key>[^-]*)")  # of a scheme, and first what no key decides
 
 Records = Mapping[str, DeploymentRecord]
 
@@ -57,7 +56,7 @@ async def replace_deployment(client: Client, address: IndexAddress, topic: str, 
 
 async def forget_scheme(address: IndexAddress, scheme: str) -> list[str]:
     """Delete the records of a scheme and return their topics."""
-    async with open_client(address.connection) as client:
+    async with open_client(address) as client:
         topics = [topic for topic, record in (await deployments(client, address)).items() if record.scheme == scheme]
         if topics:
             await ask(client, "HDEL", _key(address), *topics)
@@ -73,16 +72,15 @@ def require_same(records: Records, address: IndexAddress, topic: str, ours: Depl
     if known is None:
         _require_no_other_topic(records, address, topic)
         return
-    remedies = _remedies(known, ours)
-    public = HashKey.public().fingerprint
-    if known.key_fingerprint == public != ours.key_fingerprint:
+    remedies = _remedies(known.scheme, ours.scheme)
+    if remedies == {"NEARSTREAM_HASH_KEY": _set_key(HashKey.public().fingerprint)}:
         raise SettingsError(
             f"NEARSTREAM_HASH_KEY: {topic} has the scheme {known.scheme} without a secret key, and a key makes another"
             " scheme: set a NEARSTREAM_TOPIC_PREFIX and NEARSTREAM_GROUP of its own, send to both, and run"
             " `nearstream index build` and later `nearstream index switch`. If the trial may be forgotten, set a"
             " NEARSTREAM_NAMESPACE of its own too, and begin anew"
         )
-    if (known.scheme, known.key_fingerprint) != (ours.scheme, ours.key_fingerprint):
+    if known.scheme != ours.scheme:
         raise SettingsError(
             f"{', '.join(remedies)}: the signatures on {topic} have the scheme {known.scheme}, the settings give"
             f" {ours.scheme}. Probably the settings of this worker are mistaken: set {', '.join(remedies.values())}. A"
@@ -107,13 +105,17 @@ def _require_no_other_topic(records: Records, address: IndexAddress, topic: str)
             )
 
 
-def _remedies(known: DeploymentRecord, ours: DeploymentRecord) -> dict[str, str]:
-    remedies = {}
-    if known.scheme.partition("-k")[0] != ours.scheme.partition("-k")[0]:
-        remedies["NEARSTREAM_SCHEME"] = f"NEARSTREAM_SCHEME={_PRESET_END.split(known.scheme)[0]}"
-    if known.key_fingerprint != ours.key_fingerprint:
-        remedies["NEARSTREAM_HASH_KEY"] = f"NEARSTREAM_HASH_KEY to the key with the fingerprint {known.key_fingerprint}"
-    return remedies
+def _remedies(known: str, ours: str) -> dict[str, str]:
+    old, new, remedies = _NAME.match(known), _NAME.match(ours), dict[str, str]()
+    if old and new and old[1] != new[1]:
+        remedies["NEARSTREAM_SCHEME"] = f"NEARSTREAM_SCHEME={old['preset']}"
+    if old and new and old["key"] != new["key"]:
+        remedies["NEARSTREAM_HASH_KEY"] = _set_key(old["key"])
+    return remedies or {"NEARSTREAM_SCHEME": "it as it was, with the release that made that scheme"}
+
+
+def _set_key(fingerprint: str) -> str:
+    return f"NEARSTREAM_HASH_KEY to the key with the fingerprint {fingerprint}"
 
 
 def _key(address: IndexAddress) -> bytes:

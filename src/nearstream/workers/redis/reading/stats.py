@@ -1,9 +1,8 @@
 """What an index holds: documents, families and the memory of its servers."""
 
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from nearstream.streams.matching.family import FamilyFacts, families_of
 from nearstream.streams.store.limits import IndexState
@@ -24,9 +23,8 @@ from nearstream.workers.redis.store.states import unpack_view
 CROWDED = 200  # mean fields of a chunk from which on an index should be rebuilt for more documents
 
 _SIZES = 200  # chunks of one kind in a slot whose fields are counted
-_CHUNKS = 50_000  # chunks of the registry whose documents are counted, those of some two million documents
+_CHUNKS = 200_000  # chunks of the registry whose documents are counted, those of some ten million documents
 _READ = 400  # chunks of the registry whose documents are looked at
-_STEP = 1_000  # keys after which progress is reported
 
 
 @dataclass(frozen=True)
@@ -41,15 +39,15 @@ class IndexFacts:
     limit_bytes: int  # The sum of their `maxmemory`. 0: at least one has none.
 
 
-async def index_facts(index: RedisIndex, step: Callable[[int], None] = lambda count: None) -> IndexFacts:
-    """Return the facts of an index, and report to `step` how many keys have passed.
+async def index_facts(index: RedisIndex) -> IndexFacts:
+    """Return the facts of an index.
 
     The documents are counted exactly where there are few. Where there are many, the share of those that have expired or
     were removed is estimated.
     """
     names = ("layout", "rebuilder", "now")
     slots = [await ask(index.connection, "HMGET", key, *names) for key in index.facts_keys]
-    documents, oldest_ms = await _documents(index, [int(now or 0) for *_, now in slots], step)
+    documents, oldest_ms = await _documents(index, [int(now or 0) for *_, now in slots])
     servers = await server_facts(index.client)
     limits = [int(info.get("maxmemory") or 0) for info in servers]
     return IndexFacts(
@@ -68,9 +66,12 @@ async def mean_fields(index: RedisIndex) -> float:
 
 
 async def _mean_fields(index: RedisIndex, slot: int, kind: KeyKind) -> float:
-    head = index.layout.tag(slot) + kind
-    keys = [head + chunk.to_bytes(CHUNK_BYTES, "big") for chunk in _choose(index.layout.chunks[kind], _SIZES)]
-    return sum(await lengths_of(index.client, keys)) / len(keys)
+    keys = [_chunk_key(index.layout, slot, kind, chunk) for chunk in _choose(index.layout.chunks[kind], _SIZES)]
+    return sum(await lengths_of(index.connection, keys)) / len(keys)
+
+
+def _chunk_key(layout: StoreLayout, slot: int, kind: KeyKind, chunk: int) -> bytes:
+    return layout.tag(slot) + kind + chunk.to_bytes(CHUNK_BYTES, "big")
 
 
 def _choose(count: int, most: int) -> list[int]:
@@ -78,36 +79,25 @@ def _choose(count: int, most: int) -> list[int]:
     return list(range(count)) if count <= most else sorted(random.Random(1).sample(range(count), most))  # noqa: S311 - no secret
 
 
-async def _documents(index: RedisIndex, nows_ms: Sequence[int], step: Callable[[int], None]) -> tuple[int, int | None]:
-    chunks, one_in = await _registry(index, step)
-    chosen = sorted(chunks, key=crc32)
-    sizes = await lengths_of(index.client, chosen)
-    found = await pipelined(index.client, [("HGETALL", key) for key in chosen[:_READ]])
+async def _documents(index: RedisIndex, nows_ms: Sequence[int]) -> tuple[int, int | None]:
+    """Return the count of documents and the time of the oldest, both from a sample of the registry's chunks."""
+    layout = index.layout
+    chunks = layout.chunks[KeyKind.REGISTRY]
+    places = [divmod(at, chunks) for at in _choose(layout.shape.slots * chunks, _CHUNKS)]
+    slots = {_chunk_key(layout, slot, KeyKind.REGISTRY, chunk): slot for slot, chunk in places}
+    sizes = await lengths_of(index.connection, list(slots))
+    filled = [key for key, size in zip(slots, sizes, strict=True) if size]
+    read = [filled[at] for at in _choose(len(filled), _READ)]
+    found = await pipelined(index.client, [("HGETALL", key) for key in read])
     numbers = [
-        (chunks[key], int(number))
-        for key, fields in zip(chosen, found, strict=False)
+        (slots[key], int(number))
+        for key, fields in zip(read, found, strict=True)
         for field, number in fields.items()
         if len(field) == DOCUMENT_BYTES  # others are labels and removals
     ]
     observed = await _observed(index, numbers, nows_ms)
     share = len(observed) / max(sum(map(len, found)), 1)
-    return round(sum(sizes) * one_in * share), min(observed, default=None)
-
-
-async def _registry(index: RedisIndex, step: Callable[[int], None]) -> tuple[dict[bytes, int], int]:
-    """Return a sample of the registry's chunks with their slots, and how many chunks each represents."""
-    chunks: dict[bytes, int] = {}
-    one_in, passed = 1, 0
-    async for slot, key in stored_keys(index, KeyKind.REGISTRY):
-        if crc32(key) % one_in == 0:
-            chunks[key] = slot
-        if len(chunks) > _CHUNKS:
-            one_in *= 2
-            chunks = {key: slot for key, slot in chunks.items() if crc32(key) % one_in == 0}
-        passed += 1
-        if passed % _STEP == 0:
-            step(_STEP)
-    return chunks, one_in
+    return round(sum(sizes) * layout.shape.slots * chunks / len(places) * share), min(observed, default=None)
 
 
 async def _observed(index: RedisIndex, numbers: Sequence[tuple[int, int]], nows_ms: Sequence[int]) -> list[int]:

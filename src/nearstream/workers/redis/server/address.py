@@ -14,24 +14,13 @@ _SCHEME_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Connection:
-    """How to connect to a server."""
-
-    # `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
-    url: str = field(repr=False)  # it may hold a password
-    ca_path: str | None  # Certificates that `rediss://` trusts. None: those of the system.
-    cluster: bool  # the server is a node of a cluster
-
-
-@dataclass(frozen=True)
 class IndexAddress:
     """The server of an index, its namespace, and its scheme."""
 
-    # `redis://` or `rediss://`.
+    # `redis://` or `rediss://`, or an address of sentinels. For a cluster, the URL of any node.
     url: str = field(repr=False)  # it may hold a password
     namespace: str  # first part of every key
-    scheme: str  # Name of the scheme. Its hash is the second part of every key.
-    key_fingerprint: str  # Fingerprint of the deployment's hash key. Another one is refused.
+    scheme: str  # Name of the scheme, which names the hash key too. Its hash is the second part of every key.
     limits: IndexLimits = _LIMITS  # bounds of the index
     ca_path: str | None = None  # Certificates that `rediss://` trusts. None: those of the system.
     slots: int = 1  # count of the slots over which the index is spread
@@ -39,11 +28,6 @@ class IndexAddress:
     cluster: bool = False  # the server is a node of a cluster
     beside: bool = False  # the scheme may exist beside the active one
     look_up_seconds: float = 0.15  # how long the answer to a question that changes nothing may take
-
-    @property
-    def connection(self) -> Connection:
-        """How to connect to its server."""
-        return Connection(self.url, self.ca_path, self.cluster)
 
     def shape(self, partitions: int) -> Shape:
         """Return how the index is spread, given the count of the partitions of `signatures`."""

@@ -14,7 +14,7 @@ from redis.exceptions import RedisClusterException, ResponseError
 
 from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import SettingsError
-from nearstream.workers.redis.server.address import Connection
+from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.errors import errors_mapped
 from nearstream.workers.redis.server.functions import function_name, lacks_functions, load_functions
 from nearstream.workers.redis.server.shared_connection import SharedConnection
@@ -45,48 +45,48 @@ _CONNECTIONS = 4  # to one server. Further calls wait for a free one.
 _CLUSTER_CONNECTIONS = 2_048
 
 
-def connect(connection: Connection) -> Client:
+def connect(address: IndexAddress) -> Client:
     """Return a client without hidden retries, which opens its connections when it needs them."""
-    by_sentinel = is_sentinel(connection.url)
-    most = _CLUSTER_CONNECTIONS if connection.cluster or by_sentinel else _CONNECTIONS
-    options = _options(connection) | {"socket_timeout": 5, "max_connections": most}
-    if connection.cluster:
+    by_sentinel = is_sentinel(address.url)
+    most = _CLUSTER_CONNECTIONS if address.cluster or by_sentinel else _CONNECTIONS
+    options = _options(address) | {"socket_timeout": 5, "max_connections": most}
+    if address.cluster:
         try:
-            return RedisCluster.from_url(connection.url, **options)
+            return RedisCluster.from_url(address.url, **options)
         except RedisClusterException as error:
             raise SettingsError(f"NEARSTREAM_REDIS: {error}") from error
     if by_sentinel:
-        return Redis.from_pool(sentinel_pool(connection.url, options))
-    return Redis.from_pool(BlockingConnectionPool.from_url(connection.url, timeout=2, **options))
+        return Redis.from_pool(sentinel_pool(address.url, options))
+    return Redis.from_pool(BlockingConnectionPool.from_url(address.url, timeout=2, **options))
 
 
-def shared_connection(connection: Connection, client: Client) -> Shared:
+def shared_connection(address: IndexAddress, client: Client) -> Shared:
     """Return what carries calls, which are many and small. The servers of a cluster are asked through its client."""
     if isinstance(client, RedisCluster):
         return client
     # With a timeout, redis-py sends in another task, before which the connection may be lost.
-    options = _options(connection) | {"socket_timeout": None}
-    if is_sentinel(connection.url):
-        return SharedConnection(sentinel_pool(connection.url, options))
-    return SharedConnection(ConnectionPool.from_url(connection.url, **options))
+    options = _options(address) | {"socket_timeout": None}
+    if is_sentinel(address.url):
+        return SharedConnection(sentinel_pool(address.url, options))
+    return SharedConnection(ConnectionPool.from_url(address.url, **options))
 
 
-def _options(connection: Connection) -> dict[str, Any]:
+def _options(address: IndexAddress) -> dict[str, Any]:
     options: dict[str, Any] = {
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
         "socket_connect_timeout": 1,
         "health_check_interval": 0,
     }
-    if connection.ca_path is not None and connection.url.startswith("rediss"):
-        options["ssl_ca_certs"] = connection.ca_path
+    if address.ca_path is not None and address.url.startswith("rediss"):
+        options["ssl_ca_certs"] = address.ca_path
     return options
 
 
 @asynccontextmanager
-async def open_client(connection: Connection) -> AsyncIterator[Client]:
+async def open_client(address: IndexAddress) -> AsyncIterator[Client]:
     """Yield a client and close it at the end."""
-    client = connect(connection)
+    client = connect(address)
     try:
         with errors_mapped():
             yield client
@@ -182,7 +182,7 @@ async def delete_keys(client: Client, keys: AsyncIterable[bytes]) -> int:
     return deleted + int(sum(await pipelined(client, batch)))
 
 
-async def lengths_of(client: Client, keys: Sequence[bytes]) -> list[int]:
+async def lengths_of(client: Caller, keys: Sequence[bytes]) -> list[int]:
     """Return the number of fields of each of these hashes, 0 for a missing one."""
     return await pipelined(client, [("HLEN", key) for key in keys])
 
