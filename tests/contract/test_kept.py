@@ -104,7 +104,7 @@ async def store(client: Client, address: IndexAddress) -> DecisionStore:
 
 async def test_what_a_batch_has_changed_is_loaded_for_the_next_one(store: DecisionStore) -> None:
     rests = msgspec.structs.replace(
-        page_state(PAGE, "copy", 1), parts=b"\x00{@", changed=(b"", b"a"), before=page_state(PAGE, "unchanged", 1)
+        page_state(PAGE, "copy", 1), parts=b"\x00{@", before=page_state(PAGE, "unchanged", 1)
     )
     shown, turn = Shown(1, 2, 3, True, b"ab"), Turn("turned", 9, b"abcd")
     host = HostState((shown,), True, b"f", b"c", b"n", b"s", (turn,), (ErrorText("f" * 32, 9, b"abcd"),))
