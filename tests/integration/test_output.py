@@ -10,7 +10,6 @@ import pytest
 
 from nearstream.schemas.documents.record import ConsumerRecord, Headers, ProducerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json
-from nearstream.schemas.topics.dead_letter import dead_id
 from nearstream.schemas.topics.table import DOCUMENTS, VERSIONS
 from tests.support.commands import COMMANDS
 from tests.support.deployment import TEXTS, LocalDeployment, deployed
@@ -106,8 +105,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["index", "drop", ARGUMENT]
     yield ["dlq", "show", ARGUMENT, "0", "0"]
     yield ["dlq", "show", topic, *position]
-    yield ["dlq", "show", dead_id(*refused[:3])]
-    yield ["dlq", "show", dead_id(*refused[:3]), "--json"]
+    yield ["dlq", "show", topic, *position, "--json"]
     yield ["dlq", "replay", "--dry-run"]
     yield ["dlq", "replay"]
     yield ["dlq", "skip", ARGUMENT, "0", "0"]

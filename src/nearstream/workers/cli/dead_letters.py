@@ -2,8 +2,7 @@
 
 import argparse
 import asyncio
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from nearstream.workers.operations.dead_letters import ReasonCount
 
 SHOWN_CHARACTERS = 2000
-_DEAD_ID = re.compile(r"[0-9a-f]{32}")
 _PARTITION_MAX = 2**31 - 1
 _DAY_SECONDS = 86_400
 
@@ -50,9 +48,6 @@ def add_dlq(parser: argparse.ArgumentParser) -> None:
     add_json(listing, "one JSON object per line")
     summary, example = "show a dead letter: reason, headers, bytes", "nearstream dlq show nearstream.documents.v1 0 17"
     show = add(actions, "show", summary, show_dead_letter, example=example, no="there is no such dead letter")
-    words, meaning = "ID | TOPIC PARTITION OFFSET", "id of the dead letter, or the position of the refused record"
-    show.add_argument("dead_letter", nargs="+", metavar=words, help=meaning)
-    show.usage = f"nearstream dlq show [-h] [--json] [--timeout S] {words}"
     add_json(show, "one JSON object with all bytes in hex")
     replaying = add(
         actions,
@@ -71,9 +66,10 @@ def add_dlq(parser: argparse.ArgumentParser) -> None:
     summary = "skip a record that crashes the workers; stop them first"
     example = "nearstream dlq skip nearstream.signatures.v1 0 17"
     skipping = add(actions, "skip", summary, skip, example=example, no="the record cannot be skipped")
-    skipping.add_argument("topic", metavar="TOPIC", help="full name of the documents or signatures topic")
-    for name, most in (("partition", _PARTITION_MAX), ("offset", OFFSET_MAX)):
-        skipping.add_argument(name, type=whole_number(0, most), metavar=name.upper(), help=f"{name} of the record")
+    for command in (show, skipping):
+        command.add_argument("topic", metavar="TOPIC", help="full name of the topic that holds the refused record")
+        for name, most in (("partition", _PARTITION_MAX), ("offset", OFFSET_MAX)):
+            command.add_argument(name, type=whole_number(0, most), metavar=name.upper(), help=f"{name} of the record")
     for command in (listing, show, replaying, skipping):
         add_timeout(command, 10.0)
 
@@ -89,8 +85,8 @@ def list_reasons(settings: Settings, options: argparse.Namespace) -> Exit:
     counts = asyncio.run(dead_letters.count(settings, options.reason, options.since, options.timeout, progress))
     if counts and not options.json:
         print_line(f"{'reason':<26} {'letters':>9} {'replayed':>9}  written")
-    for reason, count in counts.items():
-        print_report(_count_object(reason, count), [_count_line(reason, count)], is_json=options.json)
+    for count in counts:
+        print_report(count, [_count_line(count)], is_json=options.json)
     return Exit.OK
 
 
@@ -101,61 +97,43 @@ async def _list_each(settings: Settings, options: argparse.Namespace) -> None:
     listing = dead_letters.each(settings, options.reason, options.since, options.timeout, progress)
     async with aclosing(listing) as listed:
         async for record, dead_letter in listed:
-            line = _listed_line(record, dead_letter)
-            print_report(_listed_object(record, dead_letter), [line], is_json=options.json)
+            fields = _listed_object(record, dead_letter)
+            print_report(fields, [_listed_line(fields)], is_json=options.json)
 
 
 def show_dead_letter(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print one dead letter with the headers and bytes of the original record."""
     from nearstream.workers.operations import dead_letters
 
-    wanted = _wanted_id(options.dead_letter)
-    if not wanted:
-        print_message("nearstream dlq show: expected the id of a dead letter (32 hex), or TOPIC PARTITION OFFSET")
-        return Exit.USAGE
-    dead_letter = asyncio.run(dead_letters.find(settings, wanted, options.timeout))
+    topic, partition, offset = place = options.topic, options.partition, options.offset
+    dead_letter = asyncio.run(dead_letters.find(settings, dead_id(*place), options.timeout))
     if dead_letter is None:
-        print_message(_missing(options.dead_letter))
+        days = (DEAD_LETTERS.retention_seconds or 0) // _DAY_SECONDS
+        reason = f"there is no such record, or it was not refused, or longer than {days} days ago"
+        print_message(f"no dead letter about {topic} {partition} {offset}: {reason}")
         return Exit.NO
     print_report(_whole_object(dead_letter), _lines(dead_letter), is_json=options.json)
     return Exit.OK
 
 
-def _missing(words: list[str]) -> str:
-    if len(words) == 1:
-        return f"no dead letter has the id {words[0]}: `nearstream dlq list --each` shows all"
-    days = (DEAD_LETTERS.retention_seconds or 0) // _DAY_SECONDS
-    reason = f"there is no such record, or it was not refused, or longer than {days} days ago"
-    return f"no dead letter about {' '.join(words)}: {reason}"
-
-
-def _wanted_id(words: list[str]) -> str:
-    match words:
-        case [one] if _DEAD_ID.fullmatch(one):
-            return one
-        case [topic, partition, offset] if partition.isdecimal() and offset.isdecimal():
-            return dead_id(topic, int(partition), int(offset))
-    return ""
-
-
-def _count_line(reason: str, count: "ReasonCount") -> str:
+def _count_line(count: "ReasonCount") -> str:
     replayed = "-" if count.replayed is None else count.replayed
     written = f"{utc_time(count.oldest_ms)} to {utc_time(count.newest_ms)}"
-    return f"{escaped(reason):<26} {count.count:>9} {replayed:>9}  {written}"
+    return f"{escaped(count.reason):<26} {count.letters:>9} {replayed:>9}  {written}"
 
 
-def _listed_line(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> str:
-    reason, refused = (dead_letter.reason, dead_letter.original) if dead_letter else (NOT_OURS, record)
-    detail = f": {dead_letter.detail}" if dead_letter else ""
-    head = f"{_id_of(reason, refused) or '-':<32}  {utc_time(record.timestamp_ms)}  {_position(refused)}"
-    return f"{head}  {escaped(reason)}{_printable(detail)}"
+def _listed_line(fields: Mapping[str, object]) -> str:
+    position = f"{escaped(str(fields['topic']))} {fields['partition']} {fields['offset']}"
+    detail = f": {fields['detail']}" if "detail" in fields else ""
+    told = f"{escaped(str(fields['reason']))}{_printable(detail)}"
+    return f"{fields['id'] or '-':<32}  {fields['written']}  {position}  {told}"
 
 
 def _listed_object(record: ConsumerRecord, dead_letter: StoredDeadLetter | None) -> dict[str, object]:
     reason, refused = (dead_letter.reason, dead_letter.original) if dead_letter else (NOT_OURS, record)
     fields: dict[str, object] = {
         "reason": reason,
-        "id": _id_of(reason, refused),
+        "id": dead_id(refused.topic, refused.partition, refused.offset) if dead_letter else None,
         "topic": refused.topic,
         "partition": refused.partition,
         "offset": refused.offset,
@@ -180,25 +158,6 @@ def _whole_object(dead_letter: StoredDeadLetter) -> dict[str, object]:
 
 def _in_hex(value: bytes | None) -> str | None:
     return None if value is None else value.hex()
-
-
-def _id_of(reason: str, refused: ConsumerRecord) -> str | None:
-    """Return the id of dead letters about a record, None if nearstream did not write them."""
-    return None if reason == NOT_OURS else dead_id(refused.topic, refused.partition, refused.offset)
-
-
-def _position(record: ConsumerRecord) -> str:
-    return f"{escaped(record.topic)} {record.partition} {record.offset}"
-
-
-def _count_object(reason: str, count: "ReasonCount") -> dict[str, object]:
-    return {
-        "reason": reason,
-        "letters": count.count,
-        "replayed": count.replayed,
-        "oldest": utc_time(count.oldest_ms, "milliseconds"),
-        "newest": utc_time(count.newest_ms, "milliseconds"),
-    }
 
 
 def _lines(dead_letter: StoredDeadLetter) -> Iterator[str]:

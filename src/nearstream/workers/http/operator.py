@@ -65,7 +65,7 @@ async def _show(feed: Feed, request: web.Request) -> web.Response:
     require_all(request)
     detail = feed.letters.detail(request.match_info["id"])
     if detail is None:
-        raise RefusedError(404, "unknown_dead_letter", "expected one of the newest: `nearstream dlq show ID` shows all")
+        raise RefusedError(404, "unknown_dead_letter", "expected one of the newest: `nearstream dlq show` shows all")
     return json_response(detail)
 
 

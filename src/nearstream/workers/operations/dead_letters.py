@@ -76,22 +76,22 @@ class RecentIds:
         return is_new
 
 
-@dataclass
-class ReasonCount:
+class ReasonCount(msgspec.Struct):
     """The dead letters of one reason."""
 
-    count: int = 0  # how many there are
+    reason: str
+    letters: int = 0  # how many there are
+    replayed: int | None = None  # How many a replay has decided. None: unknown.
     oldest_ms: int = 0  # when the first one was written
     newest_ms: int = 0  # when the last one was written
-    replayed: int | None = None  # How many a replay has decided. None: unknown.
 
     def add(self, written_ms: int, replayed: bool | None) -> None:
         """Count a dead letter."""
         if replayed is not None:
             self.replayed = (self.replayed or 0) + replayed
-        self.oldest_ms = min(self.oldest_ms, written_ms) if self.count else written_ms
+        self.oldest_ms = min(self.oldest_ms, written_ms) if self.letters else written_ms
         self.newest_ms = max(self.newest_ms, written_ms)
-        self.count += 1
+        self.letters += 1
 
 
 async def ranges(
@@ -131,7 +131,7 @@ def replay_group(settings: Settings) -> str:
 
 async def count(
     settings: Settings, reason: str, since_ms: int, wait_seconds: float, progress: Progress
-) -> dict[str, ReasonCount]:
+) -> list[ReasonCount]:
     """Count the dead letters of a reason (empty: of all) since a time, the most frequent reason first."""
     counts: dict[str, ReasonCount] = {}
     async with (
@@ -144,8 +144,8 @@ async def count(
             its_reason = dead_letter.reason if dead_letter else NOT_OURS
             replay_log = logs.get(TopicPartition(record.topic, record.partition))
             replayed = replay_log.covers(its_reason, record.offset) if replay_log else None
-            counts.setdefault(its_reason, ReasonCount()).add(record.timestamp_ms, replayed)
-    return dict(sorted(counts.items(), key=lambda pair: -pair[1].count))
+            counts.setdefault(its_reason, ReasonCount(its_reason)).add(record.timestamp_ms, replayed)
+    return sorted(counts.values(), key=lambda each: -each.letters)
 
 
 async def each(

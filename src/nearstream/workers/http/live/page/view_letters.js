@@ -124,7 +124,7 @@ function letterPage({ letter, sha256, payload, key, headers, value }) {
     card(`Value, ${count(letter.size)} bytes`,
       value ? el("pre", { id: "hex", tabindex: "0" }, hexLines(value))
         : el("p", { class: "empty" }, letter.size ? "Its bytes were not kept." : "It is empty."),
-      value && value.length / 2 < letter.size && el("p", { class: "quiet" }, payload === "full" ? `nearstream dlq show ${letter.id} --json prints all.` : "Only its beginning is shown.")),
+      value && value.length / 2 < letter.size && el("p", { class: "quiet" }, payload === "full" ? `nearstream dlq show ${letter.topic} ${letter.partition} ${letter.offset} --json prints all.` : "Only its beginning is shown.")),
   ].filter(Boolean);
 }
 
