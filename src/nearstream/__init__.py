@@ -8,59 +8,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nearstream.schemas.documents.document import Document
-    from nearstream.schemas.documents.signature import Signature
-    from nearstream.schemas.verdicts.events import (
-        Containment,
-        Event,
-        ExactDuplicate,
-        NearDuplicate,
-        Overlap,
-        Rearranged,
-        Retraction,
-        Version,
-    )
-    from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
-    from nearstream.streams.fingerprints.hashing import HashKey
-    from nearstream.streams.fingerprints.sent_places import sent_places
-    from nearstream.streams.matching.arriving import Arrival
-    from nearstream.streams.matching.matcher import Matcher
-    from nearstream.streams.matching.telling import Matched
-    from nearstream.streams.relations.thresholds import Thresholds
-    from nearstream.streams.signing.scheme import Scheme, preset
-    from nearstream.streams.signing.signer import Signer
-    from nearstream.streams.store.limits import IndexLimits
-    from nearstream.streams.store.store import Store, local_store
-    from nearstream.workers.sqlite.file import IndexFile, open_store
-
-__all__ = [
-    "Arrival",
-    "Containment",
-    "Document",
-    "DocumentVerdict",
-    "Event",
-    "ExactDuplicate",
-    "FamilyRef",
-    "HashKey",
-    "IndexFile",
-    "IndexLimits",
-    "Matched",
-    "Matcher",
-    "NearDuplicate",
-    "Overlap",
-    "Rearranged",
-    "Retraction",
-    "Scheme",
-    "Signature",
-    "Signer",
-    "Store",
-    "Thresholds",
-    "Version",
-    "local_store",
-    "open_store",
-    "preset",
-    "sent_places",
-]
+    from nearstream.schemas.documents.document import Document as Document
+    from nearstream.schemas.documents.signature import Signature as Signature
+    from nearstream.schemas.verdicts.events import Containment as Containment
+    from nearstream.schemas.verdicts.events import Event as Event
+    from nearstream.schemas.verdicts.events import ExactDuplicate as ExactDuplicate
+    from nearstream.schemas.verdicts.events import NearDuplicate as NearDuplicate
+    from nearstream.schemas.verdicts.events import Overlap as Overlap
+    from nearstream.schemas.verdicts.events import Rearranged as Rearranged
+    from nearstream.schemas.verdicts.events import Retraction as Retraction
+    from nearstream.schemas.verdicts.events import Version as Version
+    from nearstream.schemas.verdicts.verdict import DocumentVerdict as DocumentVerdict
+    from nearstream.schemas.verdicts.verdict import FamilyRef as FamilyRef
+    from nearstream.streams.fingerprints.hashing import HashKey as HashKey
+    from nearstream.streams.fingerprints.sent_places import sent_places as sent_places
+    from nearstream.streams.matching.arriving import Arrival as Arrival
+    from nearstream.streams.matching.matcher import Matcher as Matcher
+    from nearstream.streams.matching.telling import Matched as Matched
+    from nearstream.streams.relations.thresholds import Thresholds as Thresholds
+    from nearstream.streams.signing.scheme import Scheme as Scheme
+    from nearstream.streams.signing.scheme import preset as preset
+    from nearstream.streams.signing.signer import Signer as Signer
+    from nearstream.streams.store.limits import IndexLimits as IndexLimits
+    from nearstream.streams.store.store import Store as Store
+    from nearstream.streams.store.store import local_store as local_store
+    from nearstream.workers.sqlite.file import IndexFile as IndexFile
+    from nearstream.workers.sqlite.file import open_store as open_store
 
 # The public names, by the module below `nearstream` that defines them.
 _MODULES = {
@@ -84,6 +57,7 @@ _MODULES = {
     "workers.sqlite.file": ("IndexFile", "open_store"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> object:

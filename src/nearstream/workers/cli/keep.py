@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from nearstream.workers.config.exit_codes import Exit, RefusalError
@@ -89,7 +89,7 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
         told = files.enter_context(new_file(options.report, replaces=options.overwrite)) if options.report else None
         data = Data(told) if told and options.report.endswith(".json") else None
         index = until_written.enter_context(index_of_kept(deployment, options.index, os.path.dirname(options.keep)))
-        kept = KeptFile(out, options.columns)
+        kept = files.enter_context(closing(KeptFile(out, options.columns)))
         columns = Columns(options.text_column, options.id_column, kept.begin)
         found = read(options.paths, deployment.key, passed_over, deployment.mail_rules(), columns)
         items = (as_row(item, columns) for item in progress.reach(found))
@@ -104,7 +104,6 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
             progress.step()
         progress.end()
         _require_read(refused, sums.characters)
-        kept.close()
         if data:
             data.end(sums)
         elif told:

@@ -24,6 +24,7 @@ CHANGE = " and here are some ninety more characters that nobody has said so far 
 
 A, B = (" ".join(words(seed, 800)) for seed in (1, 2))
 GROWN = [A, A + CHANGE, A + CHANGE + CHANGE.replace("rivers", "lakes").replace("ninety", "eighty"), B]
+NOTHING = ["none was not written", "nearstream: nothing was kept, because nothing could be read"]
 ROWS = [json.dumps({"id": f"d{n}", "text": each}).encode() for n, each in enumerate((A, B, A.upper(), A, A + B))]
 
 
@@ -107,6 +108,8 @@ def test_rows_of_a_parquet_file_are_kept_with_their_types(scan: Callable[..., st
     assert [found.column("novel").to_pylist()[at] for at in (7, -1)] == [len(texts[7]), None]
     Path("broken.parquet").write_bytes(Path("in.parquet").read_bytes()[:-9])
     assert "damaged" in scan("broken.parquet", code=65)
+    pq.write_table(pa.table({"text": [A.encode()]}), "bytes.parquet")
+    assert scan("bytes.parquet", "--keep", "none", code=65).splitlines()[1:] == NOTHING
     pq.write_table(pq.read_table("in.parquet")[:0], "none.parquet")
     scan("none.parquet", "--keep", "none", "--columns", "novel")
     assert (found[:0]).equals(pq.read_table("none"))
