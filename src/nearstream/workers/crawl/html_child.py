@@ -83,7 +83,7 @@ _FIELDS = re.compile(
 _TEXTAREA = re.compile("<(/?)textarea", re.IGNORECASE)
 # Where a page may hold its whole text for readers without scripts, or for those who copy the text.
 _ASIDE = re.compile(
-    r"<(noscript|textarea)(?![^\s/>])(?![^<>]{0,500}(?:hidden|display:\s?none))[^<>]*+>((?>[^<]++|<(?!/\1))*+)",
+    r"<(noscript|textarea)(?![^\s/>])(?![^<>]{0,500}(?:hidden|display:\s?none))[^<>]*+>((?>(?:[^<]++|<(?!/\1))*))",
     re.IGNORECASE,
 )
 _OF_SCRIPTS = re.compile("javascript", re.IGNORECASE)  # as a notice says that asks for scripts
