@@ -6,7 +6,6 @@ import pytest
 from aiokafka.errors import KafkaError, NodeNotReadyError, RequestTimedOutError, UnsupportedVersionError
 
 from nearstream.workers.config.settings import SettingsError, load
-from nearstream.workers.kafka import acls
 from nearstream.workers.kafka import topics as kafka_topics
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.pipeline.deployment import Deployment
@@ -28,7 +27,6 @@ def broker(monkeypatch: pytest.MonkeyPatch, *failures: KafkaError) -> list[Kafka
             raise to_come.pop(0)
         return []
 
-    monkeypatch.setattr(acls, "require", require)
     monkeypatch.setattr(kafka_topics, "require", require)
     for name in ("require_deployment", "claim_deployment"):
         monkeypatch.setattr(composition, name, require)
