@@ -136,7 +136,7 @@ def document_report(inspected: "Inspected") -> dict[str, Any]:
 def _state_report(state: "StateFacts") -> dict[str, Any]:
     told: dict[str, Any] = to_builtins(state)
     member = state.family
-    family = member and member.facts and to_builtins(family_report(member.facts))
+    family = member and member.facts and family_report(member.facts)
     return {
         "status": _status(state),
         **told,

@@ -4,13 +4,10 @@ import argparse
 import asyncio
 import heapq
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
-from nearstream.schemas.documents.document import DEFAULT_COLLECTION, from_milliseconds
+from nearstream.schemas.documents.document import DEFAULT_COLLECTION
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.arguments import add_json, add_quiet, add_timeout, declare, whole_number
 from nearstream.workers.config.exit_codes import Exit
@@ -45,41 +42,21 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, 10.0)
 
 
-class FamilyReport(Struct, frozen=True):
-    """A family of copies, as it is printed."""
-
-    id: str
-    founder: str | None  # <collection>/<id>. None: it was removed or has expired
-    representative: int | None  # number of the state that stands for it
-    size: int
-    first_seen: datetime
-    last_joined: datetime
-    joined: dict[str, int]
-
-
-class IndexReport(Struct, frozen=True):
-    """The size of an index, as it is printed."""
-
-    scheme: str
-    state: str
-    documents: int
-    oldest_ms: int | None
-    retention_seconds: int
-    families: int
-    copies: int
-    bytes_a_document: int | None  # of all that its servers use. None: there are few
-    redis_used_bytes: int
-    redis_limit_bytes: int
-    top: tuple[FamilyReport, ...]
-
-
 def show_stats(settings: Settings, options: argparse.Namespace) -> Exit:
     """Print what an operator asks of an index."""
     address = replace(Deployment.of(settings).index_address(), beside=True)
-    facts, families = asyncio.run(_read(address, options))
+    facts, found = asyncio.run(_read(address, options))
+    shown = [family_report(family) for family in found.shown]
+    report = {
+        "scheme": address.scheme,
+        **asdict(facts),
+        "families": found.families,
+        "copies": found.copies,
+        "top": shown,
+    }
     name = f"{address.namespace}, scheme {address.scheme}"
-    report = index_report(facts, families, address.scheme, settings.retention_seconds)
-    print_report(report, (*index_lines(report, name), *family_lines(families.shown, options.top)), is_json=options.json)
+    lines = index_lines(facts, found, name, settings.retention_seconds)
+    print_report(report, (*lines, *family_lines(found.shown, options.top)), is_json=options.json)
     return Exit.OK
 
 
@@ -118,45 +95,28 @@ async def select(all_families: AsyncIterable[FamilyFacts], top: int, progress: P
     return Selected(families, copies, best(found, top))
 
 
-def index_report(facts: "IndexFacts", families: Selected, scheme: str, retention_seconds: int) -> IndexReport:
-    """Return the documents, families and memory of an index. A retention of 0 seconds has no limit."""
-    return IndexReport(
-        scheme,
-        ", ".join(sorted(map(str, facts.states))),
-        facts.documents,
-        facts.oldest_ms,
-        retention_seconds,
-        families.families,
-        families.copies,
-        round(facts.used_bytes / facts.documents) if facts.documents >= _MANY else None,
-        facts.used_bytes,
-        facts.limit_bytes,
-        tuple(map(family_report, families.shown)),
-    )
-
-
-def index_lines(report: IndexReport, name: str) -> Iterator[str]:
-    """Yield the documents, families and memory of an index, and what Redis has left."""
-    yield f"{name}: {report.state}"
-    oldest = f", the oldest observed {utc_time(report.oldest_ms)}" if report.oldest_ms else ""
-    days = report.retention_seconds / _DAY_SECONDS
+def index_lines(facts: "IndexFacts", found: Selected, name: str, retention_seconds: int) -> Iterator[str]:
+    """Yield the documents, families and memory of an index. A retention of 0 seconds has no limit."""
+    yield f"{name}: {', '.join(sorted(map(str, facts.states)))}"
+    oldest = f", the oldest observed {utc_time(facts.oldest_ms)}" if facts.oldest_ms else ""
+    days = retention_seconds / _DAY_SECONDS
     kept = f", kept for {days:g} days" if days else ", kept without limit"
-    yield row("documents", f"{report.documents} live{oldest}{kept}")
-    yield row("families", f"{report.families} with {report.copies} copies")
-    yield row("Redis", _of_limit(report))
+    yield row("documents", f"{facts.documents} live{oldest}{kept}")
+    yield row("families", f"{found.families} with {found.copies} copies")
+    yield row("Redis", _of_limit(facts))
 
 
-def family_report(family: FamilyFacts) -> FamilyReport:
-    """Return a family as it is printed."""
-    return FamilyReport(
-        family.family_id,
-        family.founder or None,
-        family.representative or None,
-        family.size,
-        from_milliseconds(family.first_seen_ms),
-        from_milliseconds(family.last_joined_ms),
-        dict(zip(_WINDOWS, family.joined, strict=True)),
-    )
+def family_report(family: FamilyFacts) -> dict[str, Any]:
+    """Return a family as JSON has it."""
+    return {
+        "id": family.family_id,
+        "founder": family.founder or None,
+        "representative": family.representative or None,
+        "size": family.size,
+        "first_seen": utc_time(family.first_seen_ms),
+        "last_joined": utc_time(family.last_joined_ms),
+        "joined": dict(zip(_WINDOWS, family.joined, strict=True)),
+    }
 
 
 def family_lines(families: Sequence[FamilyFacts], top: int) -> Iterator[str]:
@@ -223,8 +183,9 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _of_limit(report: IndexReport) -> str:
-    used, limit, each = report.redis_used_bytes, report.redis_limit_bytes, report.bytes_a_document
+def _of_limit(facts: "IndexFacts") -> str:
+    used, limit = facts.used_bytes, facts.limit_bytes
+    each = round(used / facts.documents) if facts.documents >= _MANY else None
     told = f"{in_bytes(used)} used" + (f", {each} bytes a document" if each else "")
     if not limit:
         return f"{told}, no maxmemory: set it, so that a full index pauses the workers"

@@ -16,7 +16,6 @@ from nearstream.workers.cli.stats import (
     family_lines,
     family_report,
     index_lines,
-    index_report,
     select,
     summary_lines,
 )
@@ -56,7 +55,7 @@ def test_the_largest_families_are_told_then_those_that_grew_last() -> None:
     ]
     assert len(list(family_lines([LARGE], 3))) == 3
     assert best([SLOW, LARGE, QUICK, LARGE], 1) == [LARGE, QUICK]
-    assert (family_report(GONE).founder, family_report(GONE).representative) == (None, None)
+    assert (family_report(GONE)["founder"], family_report(GONE)["representative"]) == (None, None)
 
 
 def test_a_scan_is_summed_up_in_a_few_lines() -> None:
@@ -96,7 +95,7 @@ async def test_what_is_selected_of_many_families_are_the_best_of_all(monkeypatch
 
 
 def told(facts: IndexFacts, retention_seconds: int) -> list[str]:
-    return list(index_lines(index_report(facts, Selected(24, 80, []), "s", retention_seconds), "n"))
+    return list(index_lines(facts, Selected(24, 80, []), "n", retention_seconds))
 
 
 def test_an_operator_is_told_documents_families_and_what_redis_has_left() -> None:
