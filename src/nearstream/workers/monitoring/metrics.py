@@ -73,10 +73,6 @@ MILTER_SECONDS = Histogram(
 MAIL_CONNECTIONS = Gauge("nearstream_mail_connections", "Connections of mail servers")
 ALERTS = Counter("nearstream_alerts", "Alerts sent, including repeats", ["name", "state"])
 ALERTS_FIRING = Gauge("nearstream_alerts_firing", "Alerts that have begun and not ended", ["name"])
-STORM_COPIES = Gauge(
-    "nearstream_storm_copies", "Documents that joined a family within the window of its storm", ["collection", "family"]
-)
-_shown_storms: set[tuple[str, str]] = set()
 SSE_DROPPED = Counter("nearstream_sse_dropped", "Events that readers of the event stream were too slow for")
 WEBHOOKS = Counter("nearstream_webhooks", "Alerts for webhooks, by what became of them", ["target", "outcome"])
 OUTAGES = Counter("nearstream_outages", "Failed attempts because a service was unavailable", ["kind"])
@@ -84,7 +80,6 @@ REBALANCES = Counter("nearstream_rebalances", "Partition assignments received")
 GAP_RECORDS = Counter("nearstream_index_gap_records", "Records admitted again because the index had lost them")
 
 _OUTCOME_NAMES = ("signed", "empty", "dead_letter", "removed", "removed_unknown", "labelled")
-STORMS = 20  # families that have a series of their own
 _ROLES = ("sign", "match", "all", "decide", "alert")
 _OUTCOMES = {name: DOCUMENTS.labels(name) for name in _OUTCOME_NAMES}
 _ALERT, _RETRACTION = b"nearstream.alert.v1", b"nearstream.retraction.v1"
@@ -140,17 +135,10 @@ def count_alerts(outgoing: Sequence[ProducerRecord]) -> list[Alert]:
     return alerts
 
 
-def set_firing(counts: Mapping[str, int], storms: Mapping[tuple[str, str], int]) -> None:
-    """Set how many alerts of each name have begun and not ended, and the copies of the fastest storms."""
+def set_firing(counts: Mapping[str, int]) -> None:
+    """Set how many alerts of each name have begun and not ended."""
     for name, count in counts.items():
         ALERTS_FIRING.labels(name).set(count)
-    shown = dict(sorted(storms.items(), key=lambda storm: (-storm[1], storm[0]))[:STORMS])
-    for family, copies in shown.items():
-        STORM_COPIES.labels(*family).set(copies)
-    for family in _shown_storms - shown.keys():
-        STORM_COPIES.remove(*family)
-    _shown_storms.clear()
-    _shown_storms.update(shown)
 
 
 def count_verdict(verdict: DocumentVerdict, status: Status) -> None:

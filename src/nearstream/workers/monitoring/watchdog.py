@@ -5,7 +5,6 @@ committed, so a hard exit loses nothing.
 """
 
 import asyncio
-import gc
 import inspect
 import logging
 import os
@@ -27,7 +26,6 @@ LOOP_SECONDS = 60.0
 REBALANCE_SECONDS = 120.0
 PROGRESS_SECONDS = 120.0
 _TICK_SECONDS = 0.5
-_MOST_FRAMES = 200  # of a task
 
 log = logging.getLogger(__name__)
 
@@ -120,51 +118,35 @@ def _watch(
             code = Exit.NO
             try:
                 code = end_code() or code  # A worker that hangs has failed, even if a signal asked it to stop.
-                for found in (stacks, partial(task_stacks, loop)):
-                    for line in found().splitlines():
-                        log.critical("%s", line)
+                for line in (*stacks(), *task_stacks(loop)):
+                    log.critical("%s", line)
             finally:
                 os._exit(code)  # also if the tasks changed while they were read
 
 
-def stacks() -> str:
-    """Return what each thread is doing, one a line."""
+def stacks() -> Iterator[str]:
+    """Yield what each thread is doing, the outermost function first."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    return "\n".join(
-        f"thread {names.get(ident, ident)}: {_line(traceback.extract_stack(frame))}"
-        for ident, frame in sys._current_frames().items()
-    )
+    for ident, frame in sys._current_frames().items():
+        yield f"thread {names.get(ident, ident)}: {_line(reversed([each for each, _ in traceback.walk_stack(frame)]))}"
 
 
-def task_stacks(loop: asyncio.AbstractEventLoop) -> str:
-    """Return where the tasks of an event loop wait, one a line for all that wait in one place."""
-    places = Counter(_line(_extracted(task)) for task in asyncio.all_tasks(loop))
-    return "\n".join(f"{count} task{'s' * (count > 1)}: {place}" for place, count in places.most_common())
+def task_stacks(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+    """Yield where the tasks of an event loop wait, with how many wait there, the outermost coroutine first."""
+    places = Counter(_line(_frames(task.get_coro())) for task in asyncio.all_tasks(loop))
+    yield from (f"tasks {count}: {place}" for place, count in places.most_common())
 
 
-def _line(stack: traceback.StackSummary) -> str:
-    return " > ".join(f"{'/'.join(Path(each.filename).parts[-2:])}:{each.lineno} {each.name}" for each in stack)
-
-
-def _extracted(task: asyncio.Task[object]) -> traceback.StackSummary:
-    frames = ((frame, frame.f_lineno) for frame in _frames(task.get_coro()))
-    return traceback.StackSummary.extract(frames, limit=_MOST_FRAMES)
+def _line(frames: Iterable[FrameType]) -> str:
+    code = [(each.f_code, each.f_lineno) for each in frames]
+    return " > ".join(f"{'/'.join(Path(each.co_filename).parts[-2:])}:{line} {each.co_name}" for each, line in code)
 
 
 def _frames(waiting: object) -> Iterator[FrameType]:
-    """Yield the frames of a coroutine and of those that it awaits, the outermost first."""
-    while waiting is not None:
-        if inspect.iscoroutine(waiting):
-            frame, waiting = waiting.cr_frame, waiting.cr_await
-        elif inspect.isasyncgen(waiting):
-            frame, waiting = waiting.ag_frame, waiting.ag_await
-        elif inspect.isgenerator(waiting):
-            frame, waiting = waiting.gi_frame, waiting.gi_yieldfrom
-        else:
-            # The object that `__anext__` of an asynchronous generator returns has no attribute for the generator.
-            frame, waiting = None, next(filter(inspect.isasyncgen, gc.get_referents(waiting)), None)
-        if frame is not None:
-            yield frame
+    """Yield the frames of a coroutine and of those that it awaits."""
+    while inspect.iscoroutine(waiting) and waiting.cr_frame is not None:
+        yield waiting.cr_frame
+        waiting = waiting.cr_await
 
 
 def _batches(health: Health) -> Iterable[Hashable]:

@@ -153,7 +153,6 @@ class Alerting:
         It does nothing while the lag is unknown, because what is not read yet could go on with the alert.
         """
         firing: dict[str, int] = dict.fromkeys((rule.name for rule in self.rules), 0)
-        storms: dict[tuple[str, str], int] = {}
         if not health.assigned or not health.lags:
             return
         behind_ms = 1000 * max(lag.seconds or 0.0 for lag in health.lags)
@@ -166,9 +165,7 @@ class Alerting:
                     await self._send_end(rule, subject, tally, send)
                 elif not self.silences.is_silent(tally.alerts[-1].alert, int(time.time() * 1000)):
                     firing[rule.name] = firing.get(rule.name, 0) + 1
-                    if rule.name == "duplicate_storm":
-                        storms[subject.collection, subject.name] = len(tally.arrivals)
-        metrics.set_firing(firing, storms)
+        metrics.set_firing(firing)
 
     async def adopt(self, alerts: Iterable[Alert]) -> None:
         """Take over alerts that have begun and not ended in another namespace, so that they end."""

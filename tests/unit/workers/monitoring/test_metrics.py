@@ -13,7 +13,6 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.matching.judge import MatchCounts
 from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
-from nearstream.workers.monitoring import metrics
 from nearstream.workers.monitoring.health import Health
 from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, count_matched, count_verdict
 
@@ -80,16 +79,3 @@ def _samples(families: Iterable[Metric]) -> dict[tuple[str, str], float]:
         for family in families
         for sample in family.samples
     }
-
-
-def test_only_the_fastest_storms_have_a_series() -> None:
-    def shown() -> dict[str, float]:
-        samples = [sample for family in metrics.STORM_COPIES.collect() for sample in family.samples]
-        return {sample.labels["family"]: sample.value for sample in samples}
-
-    metrics.set_firing({}, {("news", f"f{number:02}"): 100 + number for number in range(30)})
-    assert shown() == {f"f{number:02}": 100.0 + number for number in range(10, 30)}
-    metrics.set_firing({}, {("news", "f05"): 7})
-    assert shown() == {"f05": 7.0}
-    metrics.set_firing({}, {})
-    assert shown() == {}
