@@ -76,7 +76,7 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
         ["lag"],
         ["show", ID],
         ["show", ID, "--members"],
-        ["show", f"id:{ID}", f"id:{ID}2"],
+        ["show", ID, f"{ID}2"],
         ["check", path],
         ["check", path, "--novel"],
         ["remove", f"{ID}4"],
@@ -94,7 +94,6 @@ def arguments(deployment: LocalDeployment, refused: ConsumerRecord, folder: Path
     yield ["scan", str(folder)]
     yield ["compare", path, path]
     yield ["sign", str(folder / ARGUMENT)]
-    yield ["show", path, str(folder / ARGUMENT)]
     yield ["produce", path]
     yield ["produce", str(folder / ARGUMENT)]
     yield ["worker", ARGUMENT]

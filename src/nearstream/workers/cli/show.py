@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from nearstream.schemas.documents.document import document_key
-from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.streams.matching.family import FamilyFacts
 from nearstream.workers.cli.arguments import add_collection, add_json, add_quiet, add_timeout, declare, document_id
 from nearstream.workers.cli.compare import print_pair
 from nearstream.workers.cli.stats import family_report
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
-from nearstream.workers.files.content import UnreadableFileError
 from nearstream.workers.operations.terminal import (
     escaped,
     print_json,
@@ -47,10 +45,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream show`."""
     example = "nearstream show https://a.example/1 https://a.example/2"
     declare(parser, show, example=example, no="an id is unknown")
-    meaning = (
-        "one id: a document of the index. Two: how they relate; in place of one id, a file with one document, where "
-        "id:X is always an id"
-    )
+    meaning = "one id: a document of the index. Two: how they relate"
     parser.add_argument("names", nargs="+", type=document_id, metavar="ID", help=meaning)
     members = "of one id: all documents of its family, one a line"
     parser.add_argument("--members", action="store_true", help=members)
@@ -73,11 +68,7 @@ def show(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.workers.operations.explaining import explain
 
     asked = explain(deployment, options.names, options.collection, options.timeout, quiet=options.quiet)
-    try:
-        explained = asyncio.run(asked)
-    except (InvalidMessageError, UnreadableFileError) as error:
-        print_message(f"nearstream: {error}")
-        return Exit.UNREADABLE
+    explained = asyncio.run(asked)
     print_pair(deployment, explained, is_json=options.json)
     return Exit.NO if explained.later.is_unknown or explained.earlier.is_unknown else Exit.OK
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from nearstream.schemas.documents.document import document_key
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from nearstream.workers.operations.inspection import Inspected
     from nearstream.workers.redis.reading.inspect import StateFacts
 
-ID_PREFIX = "id:"
 CELLS_MAX = 10**11  # of the table of the exact distance of two files, some five seconds
 _NO_KEYS = Keys(b"", None, (), ())
 
@@ -103,19 +101,11 @@ def explain_files(deployment: Deployment, paths: Sequence[str]) -> Explained:
 async def explain(
     deployment: Deployment, names: Sequence[str], collection: str, wait_seconds: float, *, quiet: bool
 ) -> Explained:
-    """Explain how two documents relate, of which the index has at least one.
-
-    Each name is an id in the index, or a file with one document. With `id:` in front it is always an id.
-    """
+    """Explain how two documents relate, given by their ids in the index."""
     from nearstream.workers.redis.index.index import index_to_read
     from nearstream.workers.redis.server.client import until_answered
 
-    sides = [
-        _side_of_file(deployment, name)
-        if _is_file(name)
-        else await _side_of_index(deployment, name, collection, wait_seconds, quiet=quiet)
-        for name in names
-    ]
+    sides = [await _side_of_index(deployment, name, collection, wait_seconds, quiet=quiet) for name in names]
     later, earlier = _in_order(*sides)
     newcomer = _newcomer(deployment, later, earlier)
     if newcomer is None:
@@ -169,16 +159,11 @@ async def _side_of_index(
 ) -> Side:
     from nearstream.workers.operations.inspection import inspect
 
-    asked = document_key(collection, name.removeprefix(ID_PREFIX))
-    inspected = await inspect(deployment, asked, wait_seconds, quiet=quiet)
+    inspected = await inspect(deployment, document_key(collection, name), wait_seconds, quiet=quiet)
     if inspected.signature is not None:
         keys = deployment.scheme.keys(inspected.signature, deployment.key)
         return Side(name, inspected.signature, keys, inspected)
     return Side(name, inspected.states[0].signature if inspected.states else None, None, inspected)
-
-
-def _is_file(name: str) -> bool:
-    return not name.startswith(ID_PREFIX) and Path(name).exists()
 
 
 def _side_of_file(deployment: Deployment, path: str) -> Side:
@@ -222,12 +207,10 @@ def _names(one: Side, other: Side) -> bool:
     return any(pair.number == number for pair in (one.state.pairs if one.state else ()))
 
 
-def _arrival(side: Side) -> tuple[float, int, tuple[int, str, int, int, str]]:
-    """Return the sort key of arrivals: documents of the index by the time of their registration, then files."""
+def _arrival(side: Side) -> tuple[int, int, tuple[int, str, int, int, str]]:
+    """Return the sort key of arrivals: documents of the index by the time of their registration."""
     order = side.signature.order if side.signature else (0, "", 0, 0, "")
-    if side.state is None:
-        return float("inf") if side.inspected is None else 0, 0, order
-    return side.state.registered_at_ms, side.state.number, order
+    return (side.state.registered_at_ms, side.state.number, order) if side.state else (0, 0, order)
 
 
 def _candidate(later: Side, earlier: Side) -> Candidate:
