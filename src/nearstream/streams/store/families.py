@@ -87,7 +87,7 @@ class Family:
 
     def view(self, asker: int) -> FamilyView:
         """Return what others need to know of it, with the ordinal of one of them."""
-        ordinal = self.members.ordinal(asker)
+        ordinal, _ = self.members.place(asker)
         sites = self._count_sites(ordinal)
         facts = self.facts
         return FamilyView(facts.representative, facts.is_bare, ordinal, facts.family_id, facts.first_seen_ms, sites)
@@ -98,28 +98,30 @@ class Family:
         if not self.facts.family_id:
             self.facts.family_id, self.facts.first_seen_ms = join.family_id, join.first_seen_ms
             self._add_site(join.first_site, 1)
-        if not self.members.ordinal(number):
-            ordinal = self.members.ordinal(join.instead)  # another state of a document keeps its place
+        ordinal, has_left = self.members.place(number)
+        if not ordinal:
+            ordinal, _ = self.members.place(join.instead)  # another state of a document keeps its place
             if not ordinal:
                 self.facts.ordinals += 1
                 ordinal = self.facts.ordinals
                 self._grow(join, now_ms)
                 self._add_site(join.site, ordinal)
             self.facts.last_ms = max(now_ms, self.facts.last_ms)
-            self.members.join(number, ordinal)
+            self.members.put(number, ordinal, has_left)
         links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
         for link in links:
             if link not in known and len(known) < LINKS_CAP:
                 known[link] = number
         if join.is_dead:
             self.leave(number)
-        elif not self.members.has_left(number):
+        elif not has_left:
             self._represent(number, is_full=join.is_full)
         return self.view(number)._replace(new_links=tuple(known.get(link, number) == number for link in links))
 
     def leave(self, number: int) -> int:
         """Note that a member has died, also before it joins, and return who represents the family."""
-        self.members.leave(number)
+        ordinal, _ = self.members.place(number)
+        self.members.put(number, ordinal, has_left=True)
         if self.facts.representative == number:
             # The newest, because older ones may have expired, which nobody has told the family.
             self.facts.representative = next(iter(self.members.newest(1)), 0)
@@ -133,7 +135,8 @@ class Family:
 
     def return_of(self, founder: int) -> None:
         """Take back that the founder has died."""
-        self.members.come_back(founder)
+        ordinal, _ = self.members.place(founder)
+        self.members.put(founder, ordinal, has_left=False)
 
     def mark(self, document: bytes, number: int, label: bytes) -> None:
         """Remember a labelled document, or forget it if its label is empty."""

@@ -195,9 +195,7 @@ class Part:
                 self._ages.add(_FAMILY, now_ms, number)
             members = self._members(number)
             members.clear()
-            members.join(number, 1)
-            if not lives:
-                members.leave(number)
+            members.put(number, 1, has_left=not lives)
             family = Family(number, Facts(number if lives else 0, now_ms), members)
             self.families[number] = family
         return family

@@ -31,20 +31,11 @@ class Table(Protocol[Key, Value]):
 class Members(Protocol):
     """The members of a family. They may leave before they join."""
 
-    def ordinal(self, number: int) -> int:
-        """Return the ordinal of a member, 0 if it has not joined."""
+    def place(self, number: int) -> tuple[int, bool]:
+        """Return the ordinal of a member, 0 if it has not joined, and whether it has left."""
 
-    def join(self, number: int, ordinal: int) -> None:
-        """Give a member an ordinal."""
-
-    def leave(self, number: int) -> None:
-        """Note that a member has left."""
-
-    def has_left(self, number: int) -> bool:
-        """Return whether a member has left."""
-
-    def come_back(self, number: int) -> None:
-        """Take back that a member has left."""
+    def put(self, number: int, ordinal: int, has_left: bool) -> None:
+        """Store the place of a member."""
 
     def forget(self, number: int) -> None:
         """Forget a member."""
@@ -78,20 +69,15 @@ class _MembersInMemory:
     def living(self) -> set[int]:
         return self.ordinals.keys() - self.left
 
-    def ordinal(self, number: int) -> int:
-        return self.ordinals.get(number, 0)
+    def place(self, number: int) -> tuple[int, bool]:
+        return self.ordinals.get(number, 0), number in self.left
 
-    def join(self, number: int, ordinal: int) -> None:
-        self.ordinals[number] = ordinal
-
-    def leave(self, number: int) -> None:
-        self.left.add(number)
-
-    def has_left(self, number: int) -> bool:
-        return number in self.left
-
-    def come_back(self, number: int) -> None:
-        self.left.discard(number)
+    def put(self, number: int, ordinal: int, has_left: bool) -> None:
+        self.forget(number)
+        if ordinal:
+            self.ordinals[number] = ordinal
+        if has_left:
+            self.left.add(number)
 
     def forget(self, number: int) -> None:
         self.ordinals.pop(number, None)

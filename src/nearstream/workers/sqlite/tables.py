@@ -116,33 +116,15 @@ class _Members:
     def __init__(self, file: sqlite3.Connection, founder: int) -> None:
         self._file, self._founder = file, founder
 
-    def _set(self, number: int, what: str, value: int) -> None:
-        setting = (
-            "INSERT INTO members VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING",
-            f"UPDATE members SET {what} = ?3 WHERE founder = ?1 AND number = ?2",  # noqa: S608 - our own name
-        )
-        self._file.execute(setting[0], (self._founder, number))
-        self._file.execute(setting[1], (self._founder, number, value))
-
-    def _row(self, number: int) -> tuple[int, int]:
+    def place(self, number: int) -> tuple[int, bool]:
         asking = "SELECT ordinal, has_left FROM members WHERE founder = ? AND number = ?"
-        row: tuple[int, int] | None = self._file.execute(asking, (self._founder, number)).fetchone()
-        return row or (0, 0)
+        ordinal, has_left = self._file.execute(asking, (self._founder, number)).fetchone() or (0, 0)
+        return ordinal, bool(has_left)
 
-    def ordinal(self, number: int) -> int:
-        return self._row(number)[0]
-
-    def join(self, number: int, ordinal: int) -> None:
-        self._set(number, "ordinal", ordinal)
-
-    def leave(self, number: int) -> None:
-        self._set(number, "has_left", 1)
-
-    def has_left(self, number: int) -> bool:
-        return bool(self._row(number)[1])
-
-    def come_back(self, number: int) -> None:
-        self._set(number, "has_left", 0)
+    def put(self, number: int, ordinal: int, has_left: bool) -> None:
+        self._file.execute(
+            "INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?)", (self._founder, number, ordinal, has_left)
+        )
 
     def forget(self, number: int) -> None:
         self._file.execute("DELETE FROM members WHERE founder = ? AND number = ?", (self._founder, number))
