@@ -5,17 +5,13 @@ three tasks and a dozen objects for each record, and whose list of acknowledged 
 rebalance. Our consumer hands out batches on request instead, and keeps one number for each partition: the offset to
 read next. The commits of its thread, and the goodbye of that thread to the group, always end.
 
-Faust has no public hook for that. These names of its classes, and of aiokafka's, are therefore overridden or used:
+Faust has no public hook for that. The methods below override its own, and say why. These names of Faust and of aiokafka
+are used besides:
 
-| name | what we do, and why |
+| name | what for |
 |---|---|
-| `AIOKafkaConsumerThread.on_start` | extend: let a partition with records delay the others only for a moment |
-| `AIOKafkaConsumerThread.on_thread_stop` | override: leave the group within `LEAVE_SECONDS` |
-| `AIOKafkaConsumerThread.commit` | extend: give up when the thread ends before it commits |
-| `AIOKafkaConsumerThread._commit` | override: commit nothing once expelled from the group |
 | `Fetcher._prefetch_backoff` | set: how long it waits, which Faust has no setting for |
 | `GroupCoordinator.generation` | read: it is negative once the member is expelled |
-| `ServiceThread._stopped_set` | extend: do not call into a thread whose loop is closed |
 | `ServiceThread._stopped` | set: the thread has ended |
 | `ServiceThread._shutdown` | wait for it: that thread answers no call any more |
 | `AIOKafkaConsumerThread._ensure_consumer` | call: it returns aiokafka's consumer |
@@ -24,23 +20,13 @@ Faust has no public hook for that. These names of its classes, and of aiokafka's
 | `AIOKafkaConsumer._fetcher` | read: it asks the brokers for records |
 | `Fetcher._fetch_max_wait_ms` | set: how long a broker waits for records, which Faust has no setting for |
 | `GroupCoordinator.check_errors` | call: nothing else raises its errors, and until then it joins no rebalance |
-| `Consumer._new_consumer_thread` | override: make our thread |
 | `Consumer._thread`, `ServiceThread.thread_loop` | read: fetches run in the loop of that thread |
 | `Consumer._get_active_partitions` | call: the partitions that are assigned and not paused |
 | `Consumer._commit` | call: commit these offsets in the thread |
-| `Consumer._drain_messages` | override: allow batches while Faust's fetcher runs, instead of feeding Faust's streams |
-| `Consumer._commit_livelock_detector` | override: off, because it looks at records that Faust handed out itself |
-| `Consumer.perform_seek` | override: off, because aiokafka starts each assignment at the committed offset anyway |
-| `Consumer.wait_empty` | override: wait for our batches instead of Faust's messages |
-| `Consumer.force_commit` | override: commit our offsets instead of Faust's |
 | `Consumer.maybe_wait_for_commit_to_finish` | call: wait for the commit in progress |
 | `Consumer.flow_active`, `.can_resume_flow`, `.stop_flow` | use: no batch is handed out during a rebalance |
-| `Consumer.on_partitions_revoked`, `.on_partitions_assigned` | extend: finish the batch, forget old offsets |
-| `Consumer.close` | override: off, because it closes the client from a wrong thread, before the last commit |
 | `App.consumer_generation_id` | read: a batch of an earlier generation is dropped |
-| `Producer._settings_extra` | override: idempotent sending |
 | `Producer._ensure_producer` | call: it returns aiokafka's producer, which takes whole batches |
-| `Transport.Consumer`, `.Producer` | set: the classes below |
 """
 
 import asyncio
