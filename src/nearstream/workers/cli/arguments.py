@@ -75,7 +75,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 def add_index(parser: argparse._ActionsContainer, meaning: str) -> None:
     """Add `--index`."""
     meaning = f"the index lies in this file, which is made if it is not there: {meaning}"
-    parser.add_argument("--index", metavar="FILE", help=meaning)
+    parser.add_argument("--index", type=file_name, metavar="FILE", help=meaning)
 
 
 def add_json(parser: argparse._ActionsContainer, form: str) -> None:
@@ -121,6 +121,13 @@ def document_id(text: str) -> str:
     # The shell may pass bytes that are not UTF-8, which Python then holds as surrogates.
     if not re.search(ID_PATTERN, text) or re.search("[\ud800-\udfff]", text):
         raise argparse.ArgumentTypeError("1 to 512 characters of UTF-8 without control characters expected")
+    return text
+
+
+def file_name(text: str) -> str:
+    """Return the name of a file, which a variable of a shell that is not set does not give."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file expected, not an empty one")
     return text
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
+from nearstream.workers.cli.arguments import file_name
 from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_message, utc_time
 from nearstream.workers.pipeline.deployment import Deployment
@@ -25,6 +26,7 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("a dataset without duplicates")
     group.add_argument(
         "--keep",
+        type=file_name,
         metavar="OUT",
         help="write the documents of which enough is new into this file, as they came (texts, pages, mails, crawls: "
         "where they are), and print no verdicts",
@@ -37,7 +39,9 @@ def add_keep(parser: argparse.ArgumentParser) -> None:
         "a quarter of it",
     )
     group.add_argument("--columns", type=_columns, default=(), metavar="C,C", help=f"add these: {','.join(_COLUMNS)}")
-    group.add_argument("--report", metavar="FILE", help="say what was dropped for which: a page, or JSON (.json)")
+    group.add_argument(
+        "--report", type=file_name, metavar="FILE", help="say what was dropped for which: a page, or JSON (.json)"
+    )
     group.add_argument("--overwrite", action="store_true", help="replace OUT and FILE if they exist")
 
 

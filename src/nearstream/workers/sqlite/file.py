@@ -71,7 +71,7 @@ class IndexFile:
         except BaseException as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
-                raise SettingsError(f"{self.path}: the file cannot be written, is the disk full? ({error})") from None
+                raise SettingsError(f"{self.path}: the file cannot be written: {error}") from None
             if isinstance(error, sqlite3.Error):
                 raise SettingsError(f"{self.path}: expected an index, or a new file: {error}") from None
             raise
