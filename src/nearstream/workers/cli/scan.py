@@ -22,7 +22,7 @@ from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.workers.cli.arguments import add_index, add_json, add_paths, add_quiet, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
 from nearstream.workers.cli.keep import add_keep, keep, wrong_use
-from nearstream.workers.cli.stats import summary_lines
+from nearstream.workers.cli.stats import SUMMARY, select, summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
 from nearstream.workers.operations.terminal import PATH_CHARACTERS, Progress, escaped, print_json, print_message
@@ -188,7 +188,8 @@ async def _sum_up(job: "Embedded", seen: _Seen, progress: Progress, options: arg
     progress.end()
     if options.quiet:
         return
-    for line in summary_lines(await job.families(), seen.members):
+    of_this = (each async for each in job.families() if not each.founder.startswith(f"{_REFERENCE}/"))
+    for line in summary_lines(await select(of_this, SUMMARY, Progress("families", quiet=True)), seen.members):
         print_message(line)
     print_message(f"found {_counted(seen.found) or 'no document'}")
     losses = Counter({f"{name} ({_LOSSES.get(name, name)})": count for name, count in seen.incomplete.items()})
@@ -207,7 +208,6 @@ async def _read_references(deployment: Deployment, job: "Embedded", paths: Seque
         if outcome.refusal:
             refused = True
             print_message(f"refused {escaped(outcome.source, PATH_CHARACTERS)}: {outcome.refusal}")
-    job.forget_families()
     return not refused
 
 

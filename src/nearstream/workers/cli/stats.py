@@ -25,7 +25,7 @@ RANKINGS = 2
 _NOTABLE = 100_000  # keys. Fewer show no progress.
 _MANY = 1_000  # documents. Of fewer, what a server needs for itself is the larger part.
 _DAY_SECONDS = 86_400
-_SUMMARY = 5
+SUMMARY = 5
 _WINDOWS = ("hour", "day", "week")
 _HEAD = f"{'size':>9} {'hour':>9} {'day':>9} {'week':>9}  {'last joined':<25}  founder"
 
@@ -87,7 +87,7 @@ async def select(all_families: AsyncIterable[FamilyFacts], top: int, progress: P
     found: list[FamilyFacts] = []
     families = copies = 0
     async for facts in all_families:
-        families, copies = families + 1, copies + max(facts.size - 1, 0)
+        families, copies = families + (facts.size > 1), copies + max(facts.size - 1, 0)
         found.append(facts)
         progress.step()
         if len(found) >= HELD + RANKINGS * top:
@@ -129,14 +129,13 @@ def family_lines(families: Sequence[FamilyFacts], top: int) -> Iterator[str]:
             yield from map(_family_row, shown)
 
 
-def summary_lines(families: Sequence[FamilyFacts], members: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
+def summary_lines(found: Selected, members: Mapping[str, Sequence[str]] | None = None) -> Iterator[str]:
     """Yield how many families have copies, then the largest of them, each with its members if these are given."""
-    alive = [family for family in families if family.size > 1]
-    if not alive:
+    if not found.copies:
         return
-    copies = sum(family.size - 1 for family in alive)
-    yield f"{_counted(len(alive), 'family', 'families')} with {_counted(copies, 'copy', 'copies')}, the largest:"
-    for family in _top(alive, _size, _SUMMARY):
+    families, copies = _counted(found.families, "family", "families"), _counted(found.copies, "copy", "copies")
+    yield f"{families} with {copies}, the largest:"
+    for family in _top(found.shown, _size, min(SUMMARY, found.families)):
         yield f"{family.size:>9}  {printable(_founder(family).removeprefix(f'{DEFAULT_COLLECTION}/'))}"
         yield from (f"{'':>11}  {printable(name)}" for name in (members or {}).get(family.family_id, ())[1:])
 

@@ -62,13 +62,12 @@ class Embedded:
     index: IndexFile | None = None  # where the store lies. None: in memory
     _founders: set[int] = field(default_factory=set)
 
-    async def families(self) -> list[FamilyFacts]:
-        """Return the families with a second member."""
-        return await families_of(self.store, sorted(self.index.founders() if self.index else self._founders))
-
-    def forget_families(self) -> None:
-        """Let `families` name only families that begin later."""
-        self._founders.clear()
+    async def families(self) -> AsyncIterator[FamilyFacts]:
+        """Yield the families with a second member."""
+        founders = sorted(self.index.founders() if self.index else self._founders)
+        for start in range(0, len(founders), BATCH):
+            for family in await families_of(self.store, founders[start : start + BATCH]):
+                yield family
 
     async def outcomes(
         self, items: Iterable[Item | Refused], read_as: Callable[[Document], Document] = as_it_is, batch: int = BATCH

@@ -58,22 +58,30 @@ def test_the_largest_families_are_told_then_those_that_grew_last() -> None:
     assert (family_report(GONE)["founder"], family_report(GONE)["representative"]) == (None, None)
 
 
-def test_a_scan_is_summed_up_in_a_few_lines() -> None:
-    assert list(summary_lines([QUICK, LARGE, SLOW, family(4, 1)])) == [
+async def _of(*families: FamilyFacts) -> Selected:
+    async def stored() -> AsyncIterator[FamilyFacts]:
+        for each in families:
+            yield each
+
+    return await select(stored(), stats.SUMMARY, Progress("families", stream=io.StringIO()))
+
+
+async def test_a_scan_is_summed_up_in_a_few_lines() -> None:
+    assert list(summary_lines(await _of(QUICK, LARGE, SLOW, family(4, 1)))) == [
         "3 families with 927 copies, the largest:",
         "      900  d1",
         "       20  d2",
         "       10  d3",
     ]
-    assert len(list(summary_lines([family(number, 2) for number in range(1, 1000)]))) == 6
-    assert next(summary_lines([family(1, 2)])) == "1 family with 1 copy, the largest:"
-    assert list(summary_lines([family(1, 1)])) == []
+    assert len(list(summary_lines(await _of(*(family(number, 2) for number in range(1, 1000)))))) == 6
+    assert next(summary_lines(await _of(family(1, 2)))) == "1 family with 1 copy, the largest:"
+    assert list(summary_lines(await _of(family(1, 1)))) == []
 
 
-def test_s16_a_family_is_one_line_whatever_its_founder() -> None:
+async def test_s16_a_family_is_one_line_whatever_its_founder() -> None:
     for name in (FORGED[0], "x" * 600, "日本" * 200):
         families = [family(1, 10**9, (10**8,) * 3, f"default/{name}")]
-        for line in (*family_lines(families, 1), *summary_lines(families)):
+        for line in (*family_lines(families, 1), *summary_lines(await _of(*families))):
             assert not dangerous(line)
             assert line.splitlines() == [line]
 
@@ -84,14 +92,9 @@ async def test_what_is_selected_of_many_families_are_the_best_of_all(monkeypatch
         family(number, 2 + number * 7919 % 101, (number % 13, number % 17, number % 19)) for number in range(1, 200)
     ]
 
-    async def stored() -> AsyncIterator[FamilyFacts]:
-        for each in families:
-            yield each
-
-    progress = Progress("read families", stream=io.StringIO())
+    monkeypatch.setattr(stats, "SUMMARY", 4)
     copies = sum(each.size - 1 for each in families)
-    assert await select(stored(), 4, progress) == Selected(len(families), copies, best(families, 4))
-    assert progress.done == len(families)
+    assert await _of(*families) == Selected(len(families), copies, best(families, 4))
 
 
 def told(facts: IndexFacts, retention_seconds: int) -> list[str]:

@@ -51,7 +51,7 @@ async def test_families_with_a_second_member_are_listed_once() -> None:
         items = [item(offset, name, {"text": text} if text else None) for offset, (name, text) in enumerate(records)]
         outcomes = [outcome async for outcome in job.outcomes(items)]
         assert [outcome.refusal for outcome in outcomes] == [""] * len(items)
-        assert sorted((each.founder, each.size) for each in await job.families()) == families
+        assert sorted([(each.founder, each.size) async for each in job.families()]) == families
 
 
 async def test_a_batch_gives_what_one_document_at_a_time_gives() -> None:
