@@ -5,7 +5,6 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
-from math import ceil
 from typing import TypeVar
 
 from aiohttp import web
@@ -38,8 +37,7 @@ log = logging.getLogger(__name__)
 
 READERS = 64  # of the stream of events, at a time
 RECENT = 1_000  # earlier events that a new reader may ask for
-_COMMENT_SECONDS = 15.0
-_LOOK_SECONDS = 1.0  # after which the place of a reader that has left is free
+_COMMENT_SECONDS = 15.0  # after which the place of a reader that has left is free too
 _BATCH = 500
 _PAUSE_SECONDS = 0.04  # in which events of a busy stream gather to one write
 _STUCK_SECONDS = 60.0  # after which the connection of a reader that takes nothing is cut
@@ -201,7 +199,7 @@ async def _stream(request: web.Request, ring: Ring, wanted: frozenset[str], numb
     try:
         await _write(response, b"retry: 1000\n\n")
         while not ring.is_closed:
-            if not await _arrived(request, ring, number):
+            if not await ring.wait(number, _COMMENT_SECONDS):
                 await _write(response, b": waiting\n\n")
                 continue
             missed, entries = ring.after(number, _BATCH)
@@ -221,16 +219,6 @@ async def _stream(request: web.Request, ring: Ring, wanted: frozenset[str], numb
         if request.transport is not None:
             request.transport.abort()  # a reader that takes nothing would delay the end of the connection
     return response
-
-
-async def _arrived(request: web.Request, ring: Ring, number: int) -> bool:
-    """Wait for an event after a number, and return whether there is one."""
-    for _ in range(ceil(_COMMENT_SECONDS / _LOOK_SECONDS)):
-        if request.transport is None or request.transport.is_closing():
-            raise ConnectionResetError
-        if await ring.wait(number, min(_LOOK_SECONDS, _COMMENT_SECONDS)):
-            return True
-    return False
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

@@ -34,7 +34,7 @@ from nearstream.workers.http.pages import Pages, add_page_routes
 from nearstream.workers.http.requests import Gate
 from nearstream.workers.http.routes import Workers, add_routes, add_waiting_routes
 from nearstream.workers.http.standalone import Standalone
-from nearstream.workers.monitoring.metrics import GroupMetrics
+from nearstream.workers.monitoring.metrics import GroupMetrics, register
 from nearstream.workers.pipeline.deployment import Deployment
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.kept.decisions import DecisionStore
@@ -75,7 +75,7 @@ async def serve(deployment: Deployment, wait_seconds: float) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     settings = deployment.settings
     feed = Feed(lambda: time.time_ns() // 1_000_000)
-    GroupMetrics(feed.known_lags, feed.known_workers).register()
+    register(GroupMetrics(feed.known_lags, feed.known_workers))
     try:
         async with (
             connected(settings) as outbox,

@@ -85,6 +85,11 @@ _OUTCOMES = {name: DOCUMENTS.labels(name) for name in _OUTCOME_NAMES}
 _ALERT, _RETRACTION = b"nearstream.alert.v1", b"nearstream.retraction.v1"
 
 
+def register(collector: Collector) -> None:
+    """Let metrics be read at each scrape of this process."""
+    REGISTRY.register(collector)
+
+
 def exposition() -> bytes:
     """Return all metrics in the text format of Prometheus."""
     return generate_latest()
@@ -178,10 +183,6 @@ class WorkerMetrics(Collector):
         build.add_metric(list(self.build.values()), 1)
         yield build
 
-    def register(self) -> None:
-        """Register these metrics with the process-wide registry."""
-        REGISTRY.register(self)
-
     def _lag(self) -> Iterator[Metric]:
         rows = [((lag.topic, str(lag.partition)), lag) for lag in self.health.own_lags]
         labels = ("topic", "partition")
@@ -227,10 +228,6 @@ class GroupMetrics(Collector):
         if states is not None:
             known = {**dict.fromkeys(product(_ROLES, get_args(WorkerStateName)), 0), **Counted(states)}
         yield _gauge("nearstream_workers", "Workers by role and state", known, ("role", "state"))
-
-    def register(self) -> None:
-        """Register these metrics with the process-wide registry."""
-        REGISTRY.register(self)
 
 
 def _matching(counts: MatchCounts) -> Iterator[Metric]:

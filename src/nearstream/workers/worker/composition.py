@@ -37,7 +37,7 @@ from nearstream.workers.kafka.client import retry_until_answered
 from nearstream.workers.kafka.lag import lag_reader
 from nearstream.workers.kafka.whole_topic import follow_in_thread, read_silences, read_topic
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import WorkerMetrics
+from nearstream.workers.monitoring.metrics import WorkerMetrics, register
 from nearstream.workers.monitoring.probe import start_probe
 from nearstream.workers.operations.checks import memory, persistence
 from nearstream.workers.operations.claim import claim_deployment, describe_lost_index, require_deployment
@@ -223,7 +223,7 @@ def _start_monitoring(deployment: Deployment, role: str, health: Health, matchin
     start_probe(health, open_lag, ask_index, deployment.topic(SIGNATURES), (say, forget))
     build = {"version": version("nearstream"), "role": role, "scheme": address.scheme}
     counts = matching.matcher.counts if matching else None
-    WorkerMetrics(health, counts, build).register()
+    register(WorkerMetrics(health, counts, build))
 
 
 def _signature_topic(deployment: Deployment) -> SignatureTopic:

@@ -14,7 +14,7 @@ from nearstream.streams.matching.judge import MatchCounts
 from nearstream.streams.store.registration import Status
 from nearstream.workers.kafka.lag import PartitionLag
 from nearstream.workers.monitoring.health import Health
-from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, count_matched, count_verdict
+from nearstream.workers.monitoring.metrics import GroupMetrics, WorkerMetrics, count_matched, count_verdict, register
 
 EXAMPLES = Path(__file__).parents[4] / "schemas" / "examples"
 
@@ -51,7 +51,7 @@ def test_a_worker_is_told_as_it_is_when_asked() -> None:
     counts.candidates["looked_up"], counts.overtaken = 3, 2
     health.lags = (PartitionLag("documents", 2, 5, 0, 9, 1.5), PartitionLag("documents", 3, 9, 0, 9, None))
     health.halted = "too many"
-    metrics.register()
+    register(metrics)
     told = _samples(REGISTRY.collect())
     REGISTRY.unregister(metrics)
     assert told["nearstream_candidates_total", "looked_up"] == 3

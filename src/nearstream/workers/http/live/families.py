@@ -2,16 +2,15 @@
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from msgspec import UNSET
 
 from nearstream.schemas.documents.document import document_key, from_milliseconds
 from nearstream.schemas.live.state import LiveFamily, LiveFamilyDetail, LiveMark, LiveMember
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
-from nearstream.streams.matching.family import FamilyFacts
-from nearstream.streams.store.record import Recorded
 from nearstream.workers.redis.reading.members import Index, members, stored_family
 
 FAMILIES = 2_000
@@ -108,14 +107,7 @@ class Growth:
         family = self._families.get(own_id)
         if family is None or (collections and family.collection not in collections):
             return None
-        marks = (LiveMark(name=name, value=value, count=count) for (name, value), count in family.marks.most_common())
-        return LiveFamilyDetail(
-            family=self._shown(family, now_ms),
-            marks=tuple(marks),
-            verdicts=dict(family.verdicts),
-            members=tuple(reversed(family.members.values())),
-            source="verdicts",
-        )
+        return _detail(family, self._shown(family, now_ms), "verdicts")
 
     def shown(self, own_ids: Iterable[str], now_ms: int) -> tuple[LiveFamily, ...]:
         """Return those of these families that are known."""
@@ -126,20 +118,35 @@ class Growth:
         return (family for family in self._families.values() if collection in ("", family.collection))
 
     def _shown(self, family: _Family, now_ms: int) -> LiveFamily:
-        last = now_ms // MINUTE_MS
-        return LiveFamily(
-            id=family.id,
-            collection=family.collection,
-            founder=family.founder,
-            first_seen=from_milliseconds(family.first_seen_ms),
-            last_joined=from_milliseconds(family.last_ms),
-            size=family.size,
-            sites=family.sites,
-            joined_10m=family.joined(now_ms, TEN_MINUTES),
-            joined_1h=family.joined(now_ms, MINUTES),
-            minutes=tuple(family.minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),
-            is_storm=self._is_storm(family.collection, family.id),
-        )
+        return _shown(family, now_ms, self._is_storm(family.collection, family.id))
+
+
+def _shown(family: _Family, now_ms: int, is_storm: bool) -> LiveFamily:
+    last = now_ms // MINUTE_MS
+    return LiveFamily(
+        id=family.id,
+        collection=family.collection,
+        founder=family.founder,
+        first_seen=from_milliseconds(family.first_seen_ms),
+        last_joined=from_milliseconds(family.last_ms),
+        size=family.size,
+        sites=family.sites,
+        joined_10m=family.joined(now_ms, TEN_MINUTES),
+        joined_1h=family.joined(now_ms, MINUTES),
+        minutes=tuple(family.minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),
+        is_storm=is_storm,
+    )
+
+
+def _detail(family: _Family, shown: LiveFamily, source: Literal["verdicts", "index"]) -> LiveFamilyDetail:
+    common = family.marks.most_common(MARKS)
+    return LiveFamilyDetail(
+        family=shown,
+        marks=tuple(LiveMark(name=name, value=value, count=count) for (name, value), count in common),
+        verdicts=dict(family.verdicts),
+        members=tuple(reversed(family.members.values())),
+        source=source,
+    )
 
 
 def _new(verdict: DocumentVerdict) -> _Family:
@@ -180,42 +187,19 @@ def _member(verdict: DocumentVerdict, at_ms: int) -> LiveMember:
 
 async def family_in_index(index: Index, collection: str, name: str, now_ms: int) -> LiveFamilyDetail | None:
     """Return the family of a document, None if the index does not have the document."""
-    family = await stored_family(index, document_key(collection, name))
-    if family is None:
+    facts = await stored_family(index, document_key(collection, name))
+    if facts is None:
         return None
-    known, _ = await members(index, family, max(family.size - _READ, 0), 2 * _READ)
-    marks: Counter[tuple[str, str]] = Counter()
-    for each in known:
-        marks.update(marks_of(each.identity.source, each.url, each.identity.labels or {}))
-    common = [LiveMark(name=key, value=value, count=count) for (key, value), count in marks.most_common(MARKS)]
-    return LiveFamilyDetail(
-        family=_family(family, collection, known, now_ms),
-        marks=tuple(common),
-        verdicts={},
-        members=tuple(map(_stored_member, reversed(known[-MEMBERS:]))),
-        source="index",
-    )
-
-
-def _family(facts: FamilyFacts, collection: str, known: Sequence[Recorded], now_ms: int) -> LiveFamily:
-    last = now_ms // MINUTE_MS
-    minutes = Counter(each.observed_at_ms // MINUTE_MS for each in known)
+    known, _ = await members(index, facts, max(facts.size - _READ, 0), 2 * _READ)
     founder = known[0].id if known and facts.size == len(known) else None
-    return LiveFamily(
-        id=facts.family_id,
-        collection=collection,
-        founder=founder,
-        first_seen=from_milliseconds(facts.first_seen_ms),
-        last_joined=from_milliseconds(facts.last_joined_ms or facts.first_seen_ms),
-        size=facts.size,
-        sites=facts.sites,
-        joined_10m=sum(minutes[last - back] for back in range(TEN_MINUTES)),
-        joined_1h=facts.joined[0],
-        minutes=tuple(minutes[minute] for minute in range(last - MINUTES + 1, last + 1)),
-        is_storm=False,
-    )
-
-
-def _stored_member(each: Recorded) -> LiveMember:
-    joined_at = from_milliseconds(each.observed_at_ms)
-    return LiveMember(id=each.id, version=each.version, verdict=None, resemblance=None, joined_at=joined_at)
+    last_ms = facts.last_joined_ms or facts.first_seen_ms
+    family = _Family(facts.family_id, collection, founder, facts.first_seen_ms, last_ms, facts.size, facts.sites)
+    for each in known:
+        family.minutes[each.observed_at_ms // MINUTE_MS] += 1
+        family.marks.update(marks_of(each.identity.source, each.url, each.identity.labels or {}))
+    for each in known[-MEMBERS:]:
+        joined_at = from_milliseconds(each.observed_at_ms)
+        family.members[each.id] = LiveMember(
+            id=each.id, version=each.version, verdict=None, resemblance=None, joined_at=joined_at
+        )
+    return _detail(family, _shown(family, now_ms, is_storm=False), "index")
