@@ -101,8 +101,11 @@ _TARGET = re.compile(rf'<a href="((?!(?i:data|javascript):|[?#"])[^"?#]+)|{_IMAG
 # Resiliparse leaves out an element of one character, as a symbol.
 _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECASE), "\U0003fffe"
 _READINGS = ["rp", "rt"]  # which repeat the words below them
-# Beside those that Resiliparse knows by their names.
-_COMMENTS = ["#comments", "#disqus_thread", ".disqus_thread", "#respond", ".respond"]
+# An element that holds the title of the page holds its text too.
+_COMMENTS = (
+    ":is([id^=comment i], [class^=comment i], .comments, .comment-list, .commentlist, .comments-area, .post-comments,"
+    " .user-comments, .replies, .replies-wrapper, #disqus_thread, .disqus_thread, #respond, .respond):not(:has(h1))"
+)
 _UNSEEN = [*_READINGS, "[hidden]", "audio", "canvas", "datalist", "dialog:not([open])", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
 
@@ -186,7 +189,7 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     every = _extracted(tree, main_content=False)
     if _PASSED_OVER.search(html) and (not every or _is_aside(html, every)):
         return page(_PASSED_OVER.sub(_OPENED, html), main_content=main_content, links=links)
-    main = _extracted(tree, main_content=True) if main_content else every
+    main = _main(tree) if main_content else every
     sign, parts = "-", _parts(main, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
     if is_short and sum(map(_count_words, parts)) < _MAIN_WORDS:
@@ -227,7 +230,16 @@ def _marked(field: re.Match[str]) -> str:
     return f"{tag} " if field["option"] else tag + _END if field["end"] else f"{_BEGIN}{tag}{_END}"
 
 
-def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
+def _main(tree: HTMLTree) -> str:
+    """Return the lines of the main content without comments, unless few sentences are beside what is named so."""
+    text = _extracted(tree, main_content=True)
+    is_short = len(text) < _MAIN_WORDS * _WORD_MAX_CHARACTERS
+    if is_short and _prose(map(_count_words, _parts(text, links=False))) < _TOLD_WORDS:
+        return _extracted(tree, main_content=True, comments=True)
+    return text
+
+
+def _extracted(tree: HTMLTree, *, main_content: bool, comments: bool = False) -> str:
     """Return the lines of a page, with links as tags, fields and images between marks."""
     text = extract_plain_text(
         tree,
@@ -236,8 +248,7 @@ def _extracted(tree: HTMLTree, *, main_content: bool) -> str:
         list_bullets=False,
         links=True,
         form_fields=True,
-        comments=not main_content,
-        skip_elements=[*_UNSEEN, *_COMMENTS] if main_content else _UNSEEN,
+        skip_elements=[*_UNSEEN, _COMMENTS] if main_content and not comments else _UNSEEN,
     )
     text = _LONG_LINK.sub(lambda link: link[0].replace("\n", " "), text.replace("<br>", "\n").replace(_JOINT, ""))
     # Resiliparse puts brackets around a field.

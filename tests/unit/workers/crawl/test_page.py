@@ -156,6 +156,8 @@ def test_comments_are_no_main_content_and_what_is_not_shown_no_text(pages: PageR
     for tag, name in product(("section", "div"), names):
         page = pages.read(f"<article>{ARTICLE}<{tag} {name}><p>{STORM}</p></{tag}></article>")
         assert (STORM in page.text, bool(page.surroundings)) == (False, True)
+    for name in ("class='post comments-open'", "class=no-comments", "class=respond", "id=comment-page"):
+        assert pages.read(f"<body>{FRAME}<div {name}><h1>x</h1><p>{NEWS[0] * 2}</p></div>").text == f"x\n{NEWS[0] * 2}"
     words = "<p>漢字の本</p>"
     ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
     assert pages.read(ruby) == pages.read(words)
