@@ -56,13 +56,14 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
-def test_a_log_is_told_as_a_table_and_its_bad_lines_are_named(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
+def test_a_log_is_told_as_a_table_and_drawn_and_its_bad_lines_are_named(tmp_path: Path) -> None:
+    log, chart = tmp_path / "log.jsonl", tmp_path / "chart.svg"
     bad = [{"t": 80, "url": "https://a.example/"}, {"t": 1, "url": "https://a.example/p/7", "html": "late"}]
     lines = [{"url": "https://a.example/"}, *fetches(), *bad]
     log.write_text("\n".join(map(json.dumps, lines)) + '\n{"t": 80')
-    code, told, refused = run(str(log), "--quiet")
+    code, told, refused = run(str(log), "--quiet", "--svg", str(chart))
     assert (code, told, refused) == (65, TOLD, REFUSED.replace("LOG", str(log)))
+    assert "<title>nearstream: " in chart.read_text()
 
 
 def test_warc_files_and_lines_with_equal_pages_give_equal_figures(tmp_path: Path) -> None:

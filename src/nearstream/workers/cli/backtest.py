@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearstream.workers.cli.arguments import add_json, add_quiet, declare
@@ -27,11 +28,12 @@ _WORST = 10
 
 def add_backtest(parser: argparse.ArgumentParser) -> None:
     """Declare `nearstream backtest`."""
-    declare(parser, play_log, example="nearstream backtest fetches.jsonl.gz")
+    declare(parser, play_log, example="nearstream backtest fetches.jsonl.gz --svg fetches.svg")
     fields = "t (hours, or a time with zone), url, html (or body in base64), perhaps status, location, content"
     log = f"fetches in the order of time: JSON Lines with {fields}; or WARC files"
     parser.add_argument("paths", nargs="+", metavar="LOG", help=log)
     add_json(parser, "one JSON object")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also draw stale page hours by fetches")
     add_quiet(parser)
 
 
@@ -41,7 +43,7 @@ def play_log(settings: Settings, options: argparse.Namespace) -> Exit:
     from nearstream.streams.deciding.memory import MemoryDecisions
     from nearstream.streams.ingest.sites import site_of
     from nearstream.workers.files.source import Refused, bytes_of, read
-    from nearstream.workers.operations.backtest.playing import Player
+    from nearstream.workers.operations.backtest.playing import Player, chart
     from nearstream.workers.operations.backtest.reading import read_log
     from nearstream.workers.pipeline.in_process import embedded
 
@@ -63,6 +65,8 @@ def play_log(settings: Settings, options: argparse.Namespace) -> Exit:
     refused = asyncio.run(run())
     job.pages.close()
     progress.end()
+    if options.svg:
+        options.svg.write_text("\n".join(chart(player.figures())), encoding="utf-8")
     report = _report(player) | {"refused": refused, "passed_over": passed_over, "no_page": player.no_page}
     print_report(report, _lines(report), is_json=options.json)
     return Exit.UNREADABLE if refused else Exit.OK

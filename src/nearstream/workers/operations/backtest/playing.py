@@ -1,7 +1,7 @@
 """Play the fetches of a log under decisions and other policies."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -114,3 +114,19 @@ def nearest(figures: Mapping[str, Figures]) -> dict[str, Figures]:
     hashes = [name for name in figures if name not in (OURS, ALL)]
     near = {min(hashes, key=lambda name: abs(figures[name][by] - figures[OURS][by])) for by, _ in _RATIOS}
     return {name: row for name, row in figures.items() if name in near | {OURS, ALL}}
+
+
+def chart(figures: Mapping[str, Figures]) -> Iterator[str]:
+    """Yield the lines of an SVG: each policy by its fetches and its stale page hours."""
+    most = [max(row[by] for row in figures.values()) or 1 for by, _ in _RATIOS]
+    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400" font-family="sans-serif" font-size="14">'
+    yield '<rect width="640" height="400" fill="#fff"/><path d="M60 20V340H620" fill="none" stroke="#888"/>'
+    yield f'<text x="300" y="380">fetches, at most {most[0]:.0f}</text>'
+    yield f'<text x="60" y="15">stale page hours, at most {most[1]:.0f}</text>'
+    for name, row in figures.items():
+        x, y = (row[by] / high for (by, _), high in zip(_RATIOS, most, strict=True))
+        colour, size = ("#d33", 7) if name == OURS else ("#39c", 4)
+        told = f"{name}: {row['fetches']:.0f} fetches, {row['stale_page_hours']:.0f} stale page hours"
+        yield f'<circle cx="{60 + 560 * x:.0f}" cy="{340 - 320 * y:.0f}" r="{size}" fill="{colour}">'
+        yield f"<title>{told}</title></circle>"
+    yield "</svg>"
