@@ -3,13 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from msgspec import UnsetType
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.judgement.cases import Figure, Place, Told
 from benchmarks.quality.labels import Measured, label
-from nearstream.schemas.documents.evidence import Distance
-from nearstream.schemas.verdicts.events import Containment, kind_of
+from nearstream.schemas.verdicts.events import ChangeEvent, Containment, kind_of
 
 
 def is_changed(told: Told) -> bool:
@@ -19,17 +17,18 @@ def is_changed(told: Told) -> bool:
 
 def is_in_band(told: Told) -> bool | None:
     """Return whether the true distance is in the band of the event. A pair without event is left out."""
-    distance = _distance(told)
-    return None if distance is None else distance.low <= Levenshtein.distance(*told.forms) <= distance.high
+    if told.event is None:
+        return None
+    distance = told.event.evidence.distance
+    return distance.low <= Levenshtein.distance(*told.forms) <= distance.high
 
 
 def has_change(told: Told) -> bool:
     """Return whether an event counts a change of at least one character, and has a span at its place."""
-    distance = _distance(told)
-    if distance is None or distance.value < 1:
+    event = told.event
+    if not isinstance(event, ChangeEvent):
         return False
-    added, removed = getattr(told.event, "added", None), getattr(told.event, "removed", None)
-    return isinstance(added, int) and isinstance(removed, int) and added + removed >= 1 and _touches(told)
+    return event.evidence.distance.value >= 1 and event.added + event.removed >= 1 and _touches(told)
 
 
 def has_span(told: Told) -> bool | None:
@@ -56,7 +55,7 @@ def lies_in_older(told: Told) -> bool:
 
 def is_at_place(told: Told) -> bool:
     """Return whether the common passages of an event are at the place, and hold at least half of it."""
-    if told.event is None or isinstance(told.event.evidence.spans, UnsetType):
+    if told.event is None:
         return False
     spans = [span.newer for span in told.event.evidence.spans]
     start, stop = told.place
@@ -83,11 +82,6 @@ def honesty(told: Sequence[Told], _: Figure) -> Figure:
 
 def _measured(told: Told) -> tuple[Measured, Measured]:
     return Measured.of(told.pair.older.text), Measured.of(told.pair.newer.text)
-
-
-def _distance(told: Told) -> Distance | None:
-    distance = told.event.evidence.distance if told.event is not None else None
-    return distance if isinstance(distance, Distance) else None
 
 
 def _touches(told: Told) -> bool:

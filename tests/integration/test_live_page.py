@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 
 from nearstream.schemas.alerts.alert import ALL_COLLECTIONS
 from nearstream.schemas.documents.document import Document, from_milliseconds
-from nearstream.schemas.documents.evidence import Amount, Interval, ReferenceMatch, SourceRef
+from nearstream.schemas.documents.evidence import Amount, Distance, Interval, ReferenceMatch, SourceRef
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.state import WorkerState
 from nearstream.workers.config.settings import load
@@ -39,6 +39,7 @@ REFERENCE = ReferenceMatch(
     observed_at=from_milliseconds(NOW_MS),
     relation="exact_duplicate",
     resemblance=Interval(value=1.0, low=1.0, high=1.0),
+    distance=Distance(value=0, low=0, high=0),
     characters=10,
     family="0" * 32,
 )

@@ -73,10 +73,10 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     resemblance: Share | None = None  # Common shingles over all shingles of both documents.
     low: Share | None = None  # Lower end of the 95 % interval of `resemblance`.
     high: Share | None = None  # Upper end of the 95 % interval of `resemblance`.
-    distance: Count | None = None  # Estimated edit distance in characters. Null if the scheme has none.
+    distance: Count | None = None  # Estimated edit distance in characters. Null without `match`.
     added: Amount | None = None  # Estimated characters that `match` does not have. Null without `match`.
     # Estimated characters that none of the related documents has that the index found. Text counts as known from a run
-    # of eight common words on. Null if the scheme has no LD signatures.
+    # of eight common words on. Null if there is no answer.
     novel: Amount | None = None
     # Where these are, at most 32, the longest first, as `[start, end)` in characters of the text as it was sent, of a
     # page in the text read from it, and of a mail or a signature in its normal form.

@@ -154,10 +154,9 @@ class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
     observed_at: Time  # When it was observed.
     relation: Relation  # How both are related by their texts.
     resemblance: Interval  # Common shingles over all shingles of both documents.
-    distance: Distance | UnsetType = UNSET  # Estimated edit distance. Left out by a scheme without an LD signature.
+    distance: Distance  # Estimated edit distance.
     inner: Literal["document", "reference"] | UnsetType = UNSET  # Of a containment: which one is inside the other.
-    # Estimated characters of the other document that documents of the collection have. Left out as `distance` is.
-    characters: Count | UnsetType = UNSET
+    characters: Count  # Estimated characters of the other document that documents of the collection have.
     family: HexId  # Id of the family of the document.
 
     def __post_init__(self) -> None:
@@ -183,17 +182,14 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers on which an event is based.
-
-    A scheme without an LD signature leaves out `overlap` and all fields after it.
-    """
+    """The numbers on which an event is based."""
 
     keys: SharedKeys  # The shared index keys.
     resemblance: Interval  # Common shingles over all shingles of both documents.
-    overlap: CommonSymbols | UnsetType = UNSET  # Common LD symbols.
-    containment: ContainmentShares | UnsetType = UNSET  # Common shingles over those of each document.
-    distance: Distance | UnsetType = UNSET  # Estimated edit distance.
+    overlap: CommonSymbols  # Common LD symbols.
+    containment: ContainmentShares  # Common shingles over those of each document.
+    distance: Distance  # Estimated edit distance.
     # The distance over the characters of the longer document.
-    distance_ratio: Annotated[float, Meta(ge=0, le=COUNT_MAX)] | UnsetType = UNSET
-    spans: Annotated[tuple[Span, ...], Meta(max_length=PLACES_MAX)] | UnsetType = UNSET  # The longest common passages.
-    spans_omitted: Count | UnsetType = UNSET  # How many more common passages there are.
+    distance_ratio: Annotated[float, Meta(ge=0, le=COUNT_MAX)]
+    spans: Annotated[tuple[Span, ...], Meta(max_length=PLACES_MAX)]  # The longest common passages.
+    spans_omitted: Count  # How many more common passages there are.

@@ -69,7 +69,7 @@ class Signature(msgspec.Struct, frozen=True, array_like=True):
     shingles: Count  # Distinct shingles.
     spaceless: bool  # Whether the text is in a script without spaces between words.
     sketch: Packed  # Slots of the sketch, little-endian (`fine`: 128 of 4 bytes).
-    rate: Count  # Average bytes of the normal form per LD symbol, a power of two. 0 without an LD signature.
+    rate: Count  # Average bytes of the normal form per LD symbol, a power of two.
     ld: Packed  # LD symbols with their gaps, little-endian u32 (`compact`: u16 symbols).
     gaps: Packed  # Gaps of the LD symbols if `ld` does not hold them (`compact`).
     anchors: Packed  # Winnowed fingerprints, 8 bytes each, ascending.

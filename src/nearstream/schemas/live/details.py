@@ -43,10 +43,10 @@ class LivePair(msgspec.Struct, frozen=True, kw_only=True):
     rule: str  # The rule that decided.
     same_lineage: bool  # Whether both are states of one thing.
     resemblance: Interval  # Common shingles over all shingles of both documents.
-    containment: ContainmentShares | None  # Common shingles over those of each. Null: not known in this scheme.
-    distance: Distance | None  # Estimated edit distance. Null: not known in this scheme.
-    added: Count | None  # Estimated characters that only the newer document has.
-    removed: Count | None  # Estimated characters that only the older document has.
+    containment: ContainmentShares  # Common shingles over those of each.
+    distance: Distance  # Estimated edit distance.
+    added: Count  # Estimated characters that only the newer document has.
+    removed: Count  # Estimated characters that only the older document has.
     keys: SharedKeys | None  # Shared keys. Null: the index keeps too little to say.
     spans: tuple[LiveSpan, ...]  # The longest common passages, at most 64.
     rules: tuple[LiveRule, ...]  # All rules, in the order in which they are tried.
@@ -58,8 +58,8 @@ class LiveChange(msgspec.Struct, frozen=True, kw_only=True):
 
     relation: str  # Its relation to the state before.
     resemblance: Share  # Common shingles over all shingles of both states.
-    added: Count | None  # Estimated characters that it added. Null: not known.
-    removed: Count | None  # Estimated characters that it removed. Null: not known.
+    added: Count  # Estimated characters that it added.
+    removed: Count  # Estimated characters that it removed.
 
 
 class LiveVersion(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,19 +57,16 @@ class ExactDuplicate(RelationEvent, frozen=True, kw_only=True, tag="exact_duplic
 
 
 class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
-    """A relation event that also describes what the newer document changed.
+    """A relation event that also describes what the newer document changed."""
 
-    A scheme without an LD signature leaves out these fields.
-    """
-
-    added: Count | UnsetType = UNSET  # Estimated characters of the newer document that the older does not have.
-    removed: Count | UnsetType = UNSET  # Estimated characters of the older document that the newer does not have.
+    added: Count  # Estimated characters of the newer document that the older does not have.
+    removed: Count  # Estimated characters of the older document that the newer does not have.
     # The longest parts of the newer document, `[start, end)` in characters of its normal form, in which no passage of
     # the older was found. New text is inside them. Empty if `added` is 0.
-    new_spans: Places | UnsetType = UNSET
-    new_spans_omitted: Count | UnsetType = UNSET  # How many more such parts there are.
+    new_spans: Places
+    new_spans_omitted: Count  # How many more such parts there are.
     # Whether letters and digits are equal, so that only signs differ, such as currency or operators.
-    symbols_differ: bool | UnsetType = UNSET
+    symbols_differ: bool
 
 
 class NearDuplicate(ChangeEvent, frozen=True, kw_only=True, tag="near_duplicate"):

@@ -68,13 +68,12 @@ class DocumentVerdict(DocumentRef, frozen=True, kw_only=True, tag_field="type", 
     events: Count  # How many relation events were sent with this verdict.
     # Common shingles over all shingles of both documents. Left out if `of` is null, or for `unchanged`.
     resemblance: Interval | UnsetType = UNSET
-    # Estimated edit distance. Left out as `resemblance` is, and by a scheme without an LD signature.
-    distance: Distance | UnsetType = UNSET
+    distance: Distance | UnsetType = UNSET  # Estimated edit distance. Left out as `resemblance` is.
     inner: Literal["newer", "older"] | UnsetType = UNSET  # Of a containment: which document is inside the other.
     # Estimated characters of this document that `of` does not have. Left out as `distance` is.
     added: Amount | UnsetType = UNSET
     # Estimated characters that none of the documents has that this verdict and its events name. Text counts as known
-    # from a run of eight common words on. Left out by a scheme without an LD signature.
+    # from a run of eight common words on. Left out for `unchanged`.
     novel: Amount | UnsetType = UNSET
     # Where these are, at most 32, the longest first, as `[start, end)`. Of more, the nearest are joined. In messages
     # these are characters of the normal form, since workers match signatures. `scan` prints them in the text as it was

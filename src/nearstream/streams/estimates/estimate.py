@@ -49,8 +49,7 @@ class Estimate(NamedTuple):
     """What two signatures say about their texts, in whichever order they are given.
 
     The shorter text has fewer bytes in its normal form, then fewer symbols, then the smaller digest. Shares are in
-    [0, 1]. Distances are in characters of the normal forms. Without an LD signature `rate` and all numbers of symbols
-    are 0 and the distance is `expected`.
+    [0, 1]. Distances are in characters of the normal forms.
     """
 
     shorter_digest: bytes  # digest of the shorter text, to identify it

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from msgspec import UNSET
 from msgspec.structs import asdict
 
 from nearstream.schemas.checks.check import (
@@ -41,7 +40,7 @@ _SPREAD_MIN = 8  # domains that sent a passage within a day
 
 def found_in_text(found: Found, text: str, rules: TextRules) -> Found:
     """Return what a document is, with the places of its new text in its text (see `novelty_in_text`)."""
-    return found if found.novelty is None else replace(found, novelty=novelty_in_text(found.novelty, text, rules))
+    return replace(found, novelty=novelty_in_text(found.novelty, text, rules))
 
 
 def _sharing(found: Found) -> Iterator[Counterpart]:
@@ -143,7 +142,7 @@ def answer(
     """Build the answer about a document. From `bulk_count` copies within an hour on it is bulk."""
     best, family, known = found.best, found.family, _known(found, details)
     count = family.joined[0] if family else 0
-    numbers, symbols = (resemblance(best.estimate), distance(best.estimate)) if best else (None, UNSET)
+    numbers = resemblance(best.estimate) if best else None
     hour, day, week = family.joined if family else (0, 0, 0)
     new = found.novelty
     return CheckAnswer(
@@ -152,14 +151,14 @@ def answer(
         resemblance=numbers.value if numbers else None,
         low=numbers.low if numbers else None,
         high=numbers.high if numbers else None,
-        distance=symbols.value if symbols else None,
-        added=new.added if new else None,
-        novel=new.novel if new else None,
-        novel_spans=new.novel_spans if new else (),
+        distance=distance(best.estimate).value if best else None,
+        added=new.added,
+        novel=new.novel,
+        novel_spans=new.novel_spans,
         removed_spans=best.removed_spans if best else (),
-        sources=new.sources if new else (),
-        common=new.common if new else 0,
-        redundant=new is not None and new.redundant,
+        sources=new.sources,
+        common=new.common,
+        redundant=new.redundant,
         match=_match(best.earlier) if best else None,
         family=family.family_id if family else None,
         size=family.size if family else 0,

@@ -187,7 +187,7 @@ class Found:
 
     newcomer: Arriving  # the document
     best: Counterpart | None  # The most closely related candidate. None: there is no related one.
-    novelty: Novelty | None  # What is new in it. None: the scheme has no LD signatures.
+    novelty: Novelty  # what is new in it
     joins: Counterpart | None  # The candidate whose family the document would join. None: it is no copy.
     holds: tuple[Counterpart, ...] = ()  # the candidates whose texts lie in the document, which is no copy of them
     related: tuple[Counterpart, ...] = ()  # the related candidates, the best first
@@ -265,7 +265,7 @@ def reference_match(found: Found) -> ReferenceMatch | None:
         return None
     earlier, symbols = best.candidate.earlier, distance(best.estimate)
     is_inside = best.estimate.shorter_digest == own.digest
-    known = own.characters - found.novelty.novel.value if found.novelty else 0
+    known = own.characters - found.novelty.novel.value
     is_whole = best.rule in (COVERED, VERBATIM)
     return ReferenceMatch(
         collection=own.collection,

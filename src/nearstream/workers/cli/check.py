@@ -164,31 +164,29 @@ class NewParts(msgspec.Struct, frozen=True):
 
     id: str
     characters: int
-    novel: Amount | None
+    novel: Amount
     redundant: bool
     parts: tuple[dict[str, int | str], ...]
     sources: tuple[SourceRef, ...]
 
 
-def new_parts(signed: "Signed", answer: CheckAnswer, found: "Novelty | None") -> NewParts:
+def new_parts(signed: "Signed", answer: CheckAnswer, found: "Novelty") -> NewParts:
     """Return what is new in a document."""
     text = signed.text
-    spans = found.novel_spans if found else () if answer.redundant else ((0, len(text)),)
     return NewParts(
         signed.signature.id,
         len(text),
-        found.novel if found else None,
+        found.novel,
         answer.redundant,
-        tuple({"start": start, "end": end, "text": text[start:end]} for start, end in sorted(spans)),
-        found.sources if found else (),
+        tuple({"start": start, "end": end, "text": text[start:end]} for start, end in sorted(found.novel_spans)),
+        found.sources,
     )
 
 
 def part_lines(report: NewParts) -> Iterator[str]:
     """Yield one line about a document and one line for each new part."""
-    amount = f"+{report.novel.value} new" if report.novel else "new" if report.parts else "known"
     known = ", ".join(escaped(source.id) for source in report.sources)
-    yield f"{escaped(report.id)}: {amount}" + (f", the rest is in {known}" if known else "")
+    yield f"{escaped(report.id)}: +{report.novel.value} new" + (f", the rest is in {known}" if known else "")
     for part in report.parts:
         text = str(part["text"])
         yield f"  {part['start']}-{part['end']}  {escaped(text, len(text))}"

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct
 
 from nearstream.schemas.documents.evidence import DocumentRef, Evidence, Interval, Place
 from nearstream.schemas.topics.codec import InvalidMessageError
@@ -213,7 +213,7 @@ def _change_lines(report: PairReport) -> Iterator[str]:
     if isinstance(event, Containment):
         inner, outer = ("newer", "older") if event.inner == "newer" else ("older", "newer")
         yield row("inside", f"the {inner} lies in the {outer} at {_span(event.place)}")
-    if isinstance(event, ChangeEvent) and not isinstance(event.new_spans, UnsetType):
+    if isinstance(event, ChangeEvent):
         yield row("changed", f"+{event.added} -{event.removed} characters")
         more = f", {event.new_spans_omitted} more" if event.new_spans_omitted else ""
         yield row("new in newer", (", ".join(map(_span, event.new_spans)) or "nothing") + more)
@@ -229,8 +229,6 @@ def _change_lines(report: PairReport) -> Iterator[str]:
 def _number_lines(report: PairReport, evidence: Evidence) -> Iterator[str]:
     overlap, distance, exact = evidence.overlap, evidence.distance, report.distance_exact
     yield row("resemblance", _interval(evidence.resemblance))
-    if isinstance(overlap, UnsetType) or isinstance(distance, UnsetType):
-        return
     for name, share in (("newer in older", report.newer_in_older), ("older in newer", report.older_in_newer)):
         if share is not None:
             yield row(name, _interval(share))

@@ -152,10 +152,9 @@ def _details(event: RelationEvent) -> Iterator[str]:
         yield ", same lineage"
     for reason in event.low_confidence:
         yield f", weak: {escaped(reason)}"
-    if isinstance(event, ChangeEvent) and not isinstance(event.added, UnsetType):
+    if isinstance(event, ChangeEvent):
         yield f", +{event.added} -{event.removed}"
-    if not isinstance(evidence.distance, UnsetType):
-        yield f", distance {evidence.distance.value}"
+    yield f", distance {evidence.distance.value}"
 
 
 def verdict_line(verdict: DocumentVerdict, start: str = "", distance_exact: int | None = None) -> str:

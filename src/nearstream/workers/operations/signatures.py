@@ -172,8 +172,8 @@ def report(source: str, degraded: Iterable[str], incomplete: Counter[str]) -> No
 
 
 # A document, what it is to those of the index, and what is new in it beside the documents of its collection and of
-# references, with places in the text. None: the scheme has no LD signatures.
-Checked = tuple[Signed, CheckAnswer, Novelty | None]
+# references, with places in the text.
+Checked = tuple[Signed, CheckAnswer, Novelty]
 
 
 async def check_signatures(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from nearstream.schemas.documents.evidence import DocumentRef
 from nearstream.schemas.documents.record import ConsumerRecord
 from nearstream.schemas.topics.codec import decode_event, encode_json, event_headers
-from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction, Version
+from nearstream.schemas.verdicts.events import RELATIONS, Event, Retraction
 from nearstream.schemas.verdicts.verdict import VERDICT_KINDS, DocumentVerdict, FamilyRef
 from nearstream.workers.cli.events import arrival_object, line, verdict_line
 from nearstream.workers.operations.terminal import print_json
@@ -75,19 +75,11 @@ def test_each_example_has_this_line() -> None:
 
 def test_a_line_says_what_differs_from_the_usual() -> None:
     weak = replace(example("overlap"), low_confidence=("few_symbols", "near_threshold"))
-    version = example("version")
-    assert isinstance(version, Version)
-    bare = {name: UNSET for name in ("overlap", "containment", "distance", "distance_ratio", "spans")}
-    without_ld = replace(version.evidence, **bare)
     for event, told in (
         (replace(example("containment"), inner="older"), "<77@d.example> holds <12@a.example>  [at 7209-8227, "),
         (replace(example("exact_duplicate"), same_lineage=True), "a-1041  [same lineage: unchanged, resemblance 1.00"),
         (weak, "[resemblance 0.09 (0.04-0.17), weak: few_symbols, weak: near_threshold, "),
         (replace(weak, low_confidence=("x\nremoved          victim",)), "weak: x\\u000aremoved "),
-        (
-            replace(version, evidence=without_ld, added=UNSET, removed=UNSET),
-            "[resemblance 0.65 (0.56-0.73), same lineage]",
-        ),
     ):
         assert told in line(event)
 

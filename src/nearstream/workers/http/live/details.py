@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from itertools import pairwise
 
 from nearstream.schemas.documents.document import from_milliseconds
-from nearstream.schemas.documents.evidence import ContainmentShares, Distance, SharedKeys
+from nearstream.schemas.documents.evidence import SharedKeys
 from nearstream.schemas.documents.signature import Signature
 from nearstream.schemas.live.details import (
     LiveChange,
@@ -48,8 +48,8 @@ def pair_of(one: Signature, other: Signature, deployment: Deployment) -> LivePai
         rule=related.verdict.rule,
         same_lineage=related.verdict.same_lineage,
         resemblance=told.resemblance,
-        containment=told.containment if isinstance(told.containment, ContainmentShares) else None,
-        distance=told.distance if isinstance(told.distance, Distance) else None,
+        containment=told.containment,
+        distance=told.distance,
         added=added,
         removed=removed,
         keys=_keys(newer, older, deployment),

@@ -109,12 +109,12 @@ async def _choose_apart(
 
 
 def _is_dropped(found: Found, limit: Limit) -> bool:
-    new = found.novelty
-    return new is not None and bool(found.related) and limit.drops(new.novel.value, found.newcomer.signature.characters)
+    new = found.novelty.novel.value
+    return bool(found.related) and limit.drops(new, found.newcomer.signature.characters)
 
 
 def _choice(item: Item | Refused, outcome: Outcome, found: Found, matched: Matched | None) -> Choice:
-    own, best, new = found.newcomer.signature, found.best, found.novelty
+    own, best = found.newcomer.signature, found.best
     name, _, place = best.earlier.id.partition(_BEFORE_PLACE) if best else ("", "", "")
     family = found.families[best.number].family_id if best else None
     if matched is not None and matched.verdict is not None:
@@ -124,7 +124,7 @@ def _choice(item: Item | Refused, outcome: Outcome, found: Found, matched: Match
         outcome,
         matched is None,
         own.characters,
-        own.characters if new is None else new.novel.value,
+        found.novelty.novel.value,
         best.relation if best else "unique",
         name if best else None,
         place or name,

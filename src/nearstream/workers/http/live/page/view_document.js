@@ -74,6 +74,6 @@ function bar({ characters, novel, novel_spans: spans = [], sources = [] }) {
 function state({ version, observed_at, characters, change }) {
   return el("li", { class: change?.relation ?? "" }, el("strong", { class: "number" }, day(observed_at)), el("span", { class: "quiet number" }, `  ${count(characters)} characters, version ${version}`),
     el("div", {}, change ? [chip(change.relation), el("span", { class: "quiet" }, `  ${percent(change.resemblance)} alike `),
-      change.added !== null && el("span", { class: "plus number" }, ` +${count(change.added)}`), change.removed !== null && el("span", { class: "minus number" }, ` −${count(change.removed)}`)]
+      el("span", { class: "plus number" }, ` +${count(change.added)}`), el("span", { class: "minus number" }, ` −${count(change.removed)}`)]
       : el("span", { class: "quiet" }, "the oldest state that is stored")));
 }
