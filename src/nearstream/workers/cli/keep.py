@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -81,6 +82,7 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     from nearstream.workers.operations.keeping.writing import KeptFile, new_file
     from nearstream.workers.operations.signatures import report
 
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # which leaves no half of a file
     given = options.max_new or "100"
     sums = Sums(Limit(float(given.rstrip("%")), given.endswith("%")))
     for path in filter(None, (options.keep, options.report, options.index)):

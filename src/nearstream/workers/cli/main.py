@@ -71,8 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     logs.configure(settings.log_format, settings.log_level or "warning")
     gc.enable()
     # asyncio's own handler only cancels a task, which does not interrupt a blocking read of a file.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
     exit_code: Exit = options.command(settings, options)
     return exit_code
 
