@@ -85,8 +85,6 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # which leaves no half of a file
     given = options.max_new or "100"
     sums = Sums(Limit(float(given.rstrip("%")), given.endswith("%")))
-    for path in filter(None, (options.keep, options.report, options.index)):
-        _require_outside(path, options.paths)
     refused, incomplete, passed_over = 0, Counter[str](), Counter[str]()
     progress = Progress("scanned", bytes_of(options.paths), options.quiet, place=0)
     run = f" ({utc_time(time.time_ns() // 1_000_000, 'milliseconds')})" if options.index else ""
@@ -119,12 +117,14 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
     return Exit.UNREADABLE if refused else Exit.OK
 
 
-def _require_outside(path: str, paths: Sequence[str]) -> None:
-    """Refuse to write a file that is read, or lies in a folder that is read."""
+def require_outside(path: str, paths: Sequence[str]) -> None:
+    """Refuse to write a file that is read, or is read as part of a folder."""
     target = os.path.realpath(path)
+    is_hidden = os.path.basename(target).startswith(".")
     for each in map(os.path.realpath, paths):
-        if target == each or (os.path.isdir(each) and target.startswith(os.path.join(each, ""))):
-            raise RefusalError(f"{path}: it is among what is read, write it elsewhere", Exit.USAGE)
+        if target == each or (not is_hidden and os.path.isdir(each) and target.startswith(os.path.join(each, ""))):
+            way = "write it elsewhere, or begin its name with a dot"
+            raise RefusalError(f"{path}: it is among what is read, {way}", Exit.USAGE)
 
 
 def _require_read(refused: int, characters: int) -> None:

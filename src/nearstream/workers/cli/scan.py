@@ -21,7 +21,7 @@ from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.workers.cli.arguments import add_index, add_json, add_paths, add_quiet, declare
 from nearstream.workers.cli.events import NOTHING_NEW, print_event, print_verdict
-from nearstream.workers.cli.keep import add_keep, keep, wrong_use
+from nearstream.workers.cli.keep import add_keep, keep, require_outside, wrong_use
 from nearstream.workers.cli.stats import SUMMARY, select, summary_lines
 from nearstream.workers.config.exit_codes import Exit
 from nearstream.workers.config.settings import Settings
@@ -121,6 +121,8 @@ def scan_or_keep(settings: Settings, options: argparse.Namespace) -> Exit:
     if wrong := wrong_use(options):
         print_message(f"nearstream scan: {wrong}")
         return Exit.USAGE
+    for path in filter(None, (options.keep, options.report, options.index)):
+        require_outside(path, options.paths)
     return asyncio.run(keep(Deployment.of(settings), options)) if options.keep else scan_files(settings, options)
 
 

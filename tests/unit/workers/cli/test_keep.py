@@ -154,6 +154,7 @@ def test_files_of_one_document_are_listed(scan: Callable[..., str]) -> None:
     [
         (["--keep", "in/out.jsonl"], 2, "it is among what is read"),
         (["--keep", "in/a.jsonl", "--overwrite"], 2, "it is among what is read"),
+        (["--index", "in/seen.db"], 2, "write it elsewhere, or begin its name with a dot"),
         (["--keep", "out.jsonl.gz"], 2, "name a file without .gz"),
         (["--keep", "no/out.jsonl"], 74, "expected the name of a file, in a folder that is there"),
         (["--keep", "out.jsonl", "--columns", "of"], 2, "have a column 'of' already"),
