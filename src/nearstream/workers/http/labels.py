@@ -1,9 +1,7 @@
 """Answer who belongs to the family of a document, and take labels of documents."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from aiohttp import web
@@ -22,8 +20,6 @@ from nearstream.schemas.labels.label import Label
 from nearstream.schemas.topics.codec import decode_label_request
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.signing.scheme import Scheme
-from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
-from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.learning import Learner
 from nearstream.workers.http.requests import (
@@ -31,14 +27,12 @@ from nearstream.workers.http.requests import (
     RefusedError,
     is_whole,
     json_response,
+    looking_up,
     named,
-    not_looked_up,
     read_body,
     require,
     require_own_site,
-    unconfirmed,
 )
-from nearstream.workers.http.work import RareLog
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.redis.kept.label_guards import Guards, label_state
 from nearstream.workers.redis.reading.members import (
@@ -51,34 +45,19 @@ from nearstream.workers.redis.reading.members import (
     stored_family,
 )
 
-_LOOK_SECONDS = 2.0
 _LABEL_BYTES = 4096 + LINE_MAX_BYTES
 
-Unknown = Callable[[str, str], Awaitable[web.Response | None]]  # takes a collection and an id
+Unknown = Callable[[web.Request, str, str], Awaitable[web.Response | None]]  # takes a collection and an id
 
 log = logging.getLogger(__name__)
 
 
-@asynccontextmanager
-async def _in_time(rare_log: RareLog) -> AsyncIterator[None]:
-    """Refuse a request about which the index does not answer in time, or refuses to be read."""
-    try:
-        async with asyncio.timeout(_LOOK_SECONDS):
-            yield
-    except (IndexUnavailableError, IndexLostError, TimeoutError) as error:
-        raise not_looked_up() from error
-    except SettingsError as error:
-        rare_log.warning(f"the index refuses to be read: {error}")
-        raise not_looked_up() from error
-
-
 def add_label_routes(app: web.Application, scheme: Scheme, learner: Learner, index: Index, guards: Guards) -> None:
     """Let labels be taken, and questions about families answered."""
-    looking = partial(_in_time, RareLog(log))
 
-    async def unknown(collection: str, name: str) -> web.Response | None:
+    async def unknown(request: web.Request, collection: str, name: str) -> web.Response | None:
         """Return a refusal if the index does not have a document."""
-        async with looking():
+        async with looking_up(request, collection):
             keys = {each: document_key(collection, each) for each in spellings(name)}
             known = [each for each, key in keys.items() if await current_state(index, key)]
         if known[:1] == [name]:
@@ -88,7 +67,7 @@ def add_label_routes(app: web.Application, scheme: Scheme, learner: Learner, ind
 
     async def answer_members(request: web.Request) -> web.Response:
         asked = _members_asked(request)
-        async with looking():
+        async with looking_up(request, asked[0]):
             found = await _members(index, guards, asked)
         if found is None:
             raise RefusedError(404, "unknown_document", "expected the id of a document in the index")
@@ -111,14 +90,12 @@ async def _label(scheme: Scheme, learner: Learner, find_unknown: Unknown, reques
     label = Label(label=said.label, weight=said.weight)
     if signature is None:
         name = said.id or ""
-        unknown = None if said.expected else await find_unknown(said.collection, name)
+        unknown = None if said.expected else await find_unknown(request, said.collection, name)
         return unknown or await _labelled(learner, document_key(said.collection, name), label)
     wrong = why_not_sent(signature, scheme)
     if wrong:
         raise RefusedError(400, Reason.INVALID_SIGNATURE, wrong)
-    reason = await learner.learn_signature(signature)
-    if reason:
-        raise unconfirmed(reason)
+    await learner.learn_signature(signature)
     return await _labelled(learner, signature.document_key, label)
 
 
@@ -128,9 +105,7 @@ async def _unlabel(learner: Learner, request: web.Request) -> web.Response:
 
 
 async def _labelled(learner: Learner, key: str, label: Label | None) -> web.Response:
-    reason = await learner.label(key, label)
-    if reason:
-        raise unconfirmed(reason)
+    await learner.label(key, label)
     return json_response(Labelled(accepted=True), 202)
 
 

@@ -24,7 +24,7 @@ from nearstream.streams.store.limits import IndexUnavailableError
 from nearstream.workers.config.settings import Settings, SettingsError
 from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.files.mail import mail_record
-from nearstream.workers.http.requests import require
+from nearstream.workers.http.requests import require, unconfirmed
 from nearstream.workers.http.work import RareLog, in_thread
 from nearstream.workers.kafka.errors import KafkaUnreachableError
 from nearstream.workers.kafka.records import KeptSender, kept_sender
@@ -118,22 +118,26 @@ class Learner:
         record = await in_thread(self.cpu, self._record, source, access)
         return await self._sent(record, _LEARN_SECONDS)
 
-    async def remove(self, name: str, collection: str) -> LearnReason:
-        """Send the removal of a document, and return why it failed."""
-        return await self._sent(removal_of(self.topic, name, collection), _CONFIRM_SECONDS)
+    async def remove(self, name: str, collection: str) -> None:
+        """Send the removal of a document, or refuse the request if it is not confirmed."""
+        await self._confirmed(removal_of(self.topic, name, collection))
 
-    async def label(self, document_key: str, label: Label | None) -> LearnReason:
-        """Send the label of a document, and return why it failed.
+    async def label(self, document_key: str, label: Label | None) -> None:
+        """Send the label of a document, or refuse the request if it is not confirmed.
 
         Without a label (None) the former one is taken back. Labels are records of `signatures` with keys of their own,
         so compaction and a rebuild keep them.
         """
-        record = label_record(self.signatures, document_key, label, time.time_ns() // 1_000_000)
-        return await self._sent(record, _CONFIRM_SECONDS)
+        await self._confirmed(label_record(self.signatures, document_key, label, time.time_ns() // 1_000_000))
 
-    async def learn_signature(self, signature: Signature) -> LearnReason:
-        """Send the signature of a document. Return the reason if Kafka has not confirmed it."""
-        return await self._sent(signature_record(self.signatures, signature), _CONFIRM_SECONDS)
+    async def learn_signature(self, signature: Signature) -> None:
+        """Send the signature of a document, or refuse the request if it is not confirmed."""
+        await self._confirmed(signature_record(self.signatures, signature))
+
+    async def _confirmed(self, record: ProducerRecord) -> None:
+        reason = await self._sent(record, _CONFIRM_SECONDS)
+        if reason:
+            raise unconfirmed(reason)
 
     def _record(self, source: ConsumerRecord | Unsigned, access: ApiToken) -> ProducerRecord:
         if isinstance(source, Unsigned):

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from importlib.resources import files
-from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -13,8 +12,6 @@ from msgspec.structs import replace as replace_fields
 
 from nearstream.schemas.documents.document import DEFAULT_COLLECTION, document_key
 from nearstream.schemas.live.state import LiveState
-from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
-from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import ApiToken
 from nearstream.workers.http.application import add_handlers
 from nearstream.workers.http.live.details import States, document_of, pair_of
@@ -25,7 +22,7 @@ from nearstream.workers.http.requests import (
     SECURITY_HEADERS,
     RefusedError,
     json_response,
-    not_looked_up,
+    looking_up,
     require,
 )
 from nearstream.workers.monitoring.metrics import SSE_DROPPED
@@ -41,8 +38,6 @@ _COMMENT_SECONDS = 15.0  # after which the place of a reader that has left is fr
 _BATCH = 500
 _PAUSE_SECONDS = 0.04  # in which events of a busy stream gather to one write
 _STUCK_SECONDS = 60.0  # after which the connection of a reader that takes nothing is cut
-_LOOK_UP_SECONDS = 2.0
-_Found = TypeVar("_Found")
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -123,7 +118,8 @@ async def _family(feed: Feed, index: Index, request: web.Request) -> web.Respons
     asked = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
     member = asked if asked[1] else feed.alarms.founder(own_id)
     if detail is None and member is not None:
-        (detail,) = await _from_index(request, member[0], [family_in_index(index, *member, feed.now_ms())])
+        async with looking_up(request, member[0]):
+            detail = await family_in_index(index, *member, feed.now_ms())
     if detail is None:
         expected = "expected a family that a document has joined of late, or id=ID of one"
         raise RefusedError(404, "unknown_family", expected)
@@ -133,7 +129,8 @@ async def _family(feed: Feed, index: Index, request: web.Request) -> web.Respons
 async def _pair(deployment: Deployment, states: States, request: web.Request) -> web.Response:
     collection = request.query.get("collection", DEFAULT_COLLECTION)
     names = [request.query.get(side, "") for side in ("newer", "older")]
-    one, other = await _from_index(request, collection, [states(document_key(collection, name)) for name in names])
+    async with looking_up(request, collection):
+        one, other = [await states(document_key(collection, name)) for name in names]
     if not one or not other:
         raise RefusedError(404, "unknown_document", "expected two documents that are stored")
     return json_response(pair_of(one[0], other[0], deployment))
@@ -141,27 +138,13 @@ async def _pair(deployment: Deployment, states: States, request: web.Request) ->
 
 async def _document(feed: Feed, deployment: Deployment, states: States, request: web.Request) -> web.Response:
     collection, name = request.query.get("collection", DEFAULT_COLLECTION), request.query.get("id", "")
-    (known,) = await _from_index(request, collection, [states(document_key(collection, name))])
+    async with looking_up(request, collection):
+        known = await states(document_key(collection, name))
     verdict = feed.verdict(collection, name)
     if not known and verdict is None:
         expected = "expected a document that is stored, or whose verdict is in memory"
         raise RefusedError(404, "unknown_document", expected)
     return json_response(document_of(collection, name, verdict, known, deployment))
-
-
-async def _from_index(
-    request: web.Request, collection: str, questions: Sequence[Coroutine[None, None, _Found]]
-) -> list[_Found]:
-    try:
-        require(request[ACCESS], collection)
-        async with asyncio.timeout(_LOOK_UP_SECONDS):
-            return [await question for question in questions]
-    except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
-        log.info("a document was not looked up: %s", error)
-        raise not_looked_up() from None
-    finally:
-        for question in questions:
-            question.close()  # those that were not asked
 
 
 async def _events(feed: Feed, readers: set[asyncio.Task[object]], request: web.Request) -> web.StreamResponse:

@@ -2,8 +2,10 @@
 
 import asyncio
 import hmac
+import logging
 import time
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -22,11 +24,14 @@ from nearstream.streams.ingest.media_type import HTML_TYPES
 from nearstream.streams.ingest.parse import Removal
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.signing.signer import Unsigned
+from nearstream.streams.store.limits import IndexLostError, IndexUnavailableError
 from nearstream.workers.config.domains import collection_of
+from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.config.tokens import ApiToken, parse_tokens
 from nearstream.workers.crawl.html_processes import HtmlProcesses
 from nearstream.workers.crawl.page import PageReader
 from nearstream.workers.http.openapi import ROUTES
+from nearstream.workers.http.work import RareLog
 from nearstream.workers.mail.message import MESSAGE_MAX_BYTES, MailRules, Memory, read_message
 from nearstream.workers.operations.signatures import LINE_MAX_BYTES, why_not_sent
 from nearstream.workers.pipeline.sign import parse_document, parse_unsigned
@@ -41,6 +46,7 @@ HEADERS = 64
 BODY_SECONDS = 10.0
 SHORT_BYTES = 64 * 1024  # of a body that large ones do not shut out
 FOR_SHORT_BYTES = 16 * 1024 * 1024  # of the memory of all bodies, which is left to short ones
+_LOOK_SECONDS = 2.0
 _BURST_SECONDS = 1.0  # a token that was not used for this long may ask for as many requests at once
 BODIES = web.AppKey("bodies", Memory)  # the memory that the bodies of all requests in work share
 HELD = web.RequestKey("held", int)  # how many bytes of it a request has taken
@@ -52,6 +58,7 @@ _STATUS_OF_REASON = {
 }
 
 Asked = TypeVar("Asked")
+_rare_log = RareLog(logging.getLogger(__name__))
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -292,9 +299,17 @@ def unconfirmed(reason: str) -> RefusedError:
     return RefusedError(503, reason, "expected the record to be confirmed, ask again", again=True)
 
 
-def not_looked_up() -> RefusedError:
-    """Return the refusal of a question to which Redis gave no answer."""
-    return RefusedError(503, "index_unavailable", "expected Redis to answer and to allow it, ask again", again=True)
+@asynccontextmanager
+async def looking_up(request: web.Request, collection: str) -> AsyncIterator[None]:
+    """Refuse a question about a collection to which the index gives no answer in time, or refuses to be read."""
+    require(request[ACCESS], collection)
+    try:
+        async with asyncio.timeout(_LOOK_SECONDS):
+            yield
+    except (IndexUnavailableError, IndexLostError, SettingsError, TimeoutError) as error:
+        _rare_log.warning(f"the index gives no answer: {str(error) or type(error).__name__}")
+        expected = "expected Redis to answer and to allow it, ask again"
+        raise RefusedError(503, "index_unavailable", expected, again=True) from None
 
 
 def require_own_site(request: web.Request) -> None:

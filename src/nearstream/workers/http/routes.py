@@ -35,7 +35,6 @@ from nearstream.workers.http.requests import (
     require_own_site,
     require_readable,
     type_of_body,
-    unconfirmed,
 )
 from nearstream.workers.http.status import answer_metrics
 from nearstream.workers.monitoring.metrics import CHECK_SECONDS, CHECKS
@@ -142,9 +141,7 @@ def _require_unread(checker: Checker, request: web.Request) -> None:
 
 async def _remove(learner: Learner, request: web.Request) -> web.Response:
     require_own_site(request)
-    reason = await learner.remove(request.match_info["id"], named(request))
-    if reason:
-        raise unconfirmed(reason)
+    await learner.remove(request.match_info["id"], named(request))
     return json_response(Removal(removed=True), 202)
 
 
