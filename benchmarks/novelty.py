@@ -14,11 +14,9 @@ import argparse
 import asyncio
 import json
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
@@ -37,8 +35,6 @@ from nearstream.schemas.documents.document import Document
 from nearstream.schemas.documents.evidence import Place
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 from nearstream.streams.fingerprints.hashing import HashKey
-from nearstream.streams.matching import telling
-from nearstream.streams.matching.counterpart import covers_of, novelty_of
 from nearstream.streams.matching.matcher import Matcher
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, preset
 from nearstream.streams.signing.signer import Signer
@@ -55,12 +51,10 @@ _SIZES = (1_000, 4_000, 16_000, 60_000)
 
 @dataclass
 class Matching:
-    """A matcher in memory that counts the time for what is new."""
+    """A matcher with what signs for it."""
 
     signer: Signer
     matcher: Matcher
-    novelty_seconds: float = 0.0
-    seconds: float = 0.0
 
     @classmethod
     def new(cls) -> "Matching":
@@ -72,23 +66,8 @@ class Matching:
 
     async def verdict(self, one: Document) -> DocumentVerdict | None:
         """Match a document."""
-        began = time.process_time()
         signature = self.signer.sign(one)
-        matched = await self.matcher.match(signature) if signature.n_bytes else None
-        self.seconds += time.process_time() - began
-        return matched.verdict if matched else None
-
-    def count(self) -> None:
-        """Count the time of what is new from now on."""
-
-        def counted(function: Callable[..., object], *arguments: object) -> object:
-            began = time.process_time()
-            found = function(*arguments)
-            self.novelty_seconds += time.process_time() - began
-            return found
-
-        for function in (covers_of, novelty_of):
-            vars(telling)[function.__name__] = partial(counted, function)
+        return (await self.matcher.match(signature)).verdict if signature.n_bytes else None
 
 
 @dataclass
@@ -131,7 +110,6 @@ def made(seed: int) -> dict[str, list[Document]]:
 async def stream(documents: Sequence[Document]) -> Figures:
     """Compare what verdicts say of documents with what is exactly new in them."""
     match, runs = Matching.new(), Runs()
-    match.count()
     errors, held, of_known, names = [], [], [], []
     for each in documents:
         verdict = await match.verdict(each)
@@ -153,7 +131,6 @@ async def stream(documents: Sequence[Document]) -> Figures:
         "in_band": share(sum(held), len(held)),
         "redundant": len(names),
         "redundant_with_new_text": sum(true > 0 for true in names),
-        "share_of_time": share(match.novelty_seconds, match.seconds),
     }
 
 

@@ -68,7 +68,6 @@ def test_figures_are_equal_in_memory_and_through_redis(capsys: pytest.CaptureFix
 
 
 def test_what_is_new_is_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(novelty.telling), "novelty_of", novelty.novelty_of)  # the command replaces it
     monkeypatch.setattr(novelty, "_SIZES", (1_000,))
     monkeypatch.setattr(novelty, "STREAMED", 10)
     found = printed(novelty.main, [*CORPUS, "--documents", "10", "--pairs", "3"], capsys)

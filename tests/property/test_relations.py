@@ -77,7 +77,7 @@ def test_all_shares_and_places_are_inside_their_text(pair: tuple[list[str], list
     assert all(0 <= share <= 1 for share in (*shares, numbers.segment_cover, numbers.segment_share, numbers.spread))
     shorter, longer = (one, other) if one.digest == numbers.shorter_digest else (other, one)
     places = common_text(one, other)
-    for passage in (*places.passages, *([places.segment] if places.segment else [])):
+    for passage in (*places.in_order, *([places.segment] if places.segment else [])):
         assert 0 <= passage.shorter[0] < passage.shorter[1] <= shorter.characters
         assert 0 <= passage.longer[0] < passage.longer[1] <= longer.characters
     for share in (numbers.resemblance, numbers.containment_shorter, numbers.containment_longer):

@@ -1,10 +1,9 @@
 """Where the common text of documents lies: passages, and the parts of a text that earlier texts have."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import fields_of, reach_table, refuse_incomparable, same_lineage, text_of
@@ -16,6 +15,7 @@ PASSAGES_MAX = 16
 PLACES = Struct("=4q")
 _SPAN = Struct("=2d")
 _RATE = Struct("=q")
+T = TypeVar("T", bound=tuple[object, ...])
 
 
 class Passage(NamedTuple):
@@ -47,16 +47,6 @@ class CommonText:
     # where a text has nothing.
     changes: tuple[Passage, ...]
 
-    @cached_property
-    def passages(self) -> tuple[Passage, ...]:
-        """Return the 16 longest passages in order, in the order of the text."""
-        return longest(self.in_order)
-
-    @property
-    def passages_omitted(self) -> int:
-        """Return the number of passages that `passages` leaves out."""
-        return len(self.in_order) - len(self.passages)
-
 
 def common_text(a: Signature, b: Signature) -> CommonText:
     """Return where the common text of two documents lies. The order of the arguments does not matter."""
@@ -67,14 +57,6 @@ def common_text(a: Signature, b: Signature) -> CommonText:
         for numbers in map(PLACES.iter_unpack, found)
     )
     return CommonText(in_order, moved, segment[0] if segment else None, changes)
-
-
-def longest(found: tuple[Passage, ...]) -> tuple[Passage, ...]:
-    """Return the 16 longest passages, in order."""
-    if len(found) <= PASSAGES_MAX:
-        return found
-    by_length = sorted(range(len(found)), key=lambda index: -found[index].length)
-    return tuple(found[index] for index in sorted(by_length[:PASSAGES_MAX]))
 
 
 def uncovered(covered: Iterable[tuple[int, int]], characters: int, least: int) -> list[tuple[int, int]]:
@@ -97,9 +79,9 @@ def changed(of_one: Iterable[tuple[int, int]], of_other: Iterable[tuple[int, int
     return grown or [own for own, _ in both]
 
 
-def longest_spans(found: Sequence[tuple[int, int]]) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the 16 longest spans, in order, and the number of those left out."""
-    kept = sorted(sorted(found, key=lambda span: span[0] - span[1])[:PASSAGES_MAX])
+def longest(found: Sequence[T], length: Callable[[T], int]) -> tuple[tuple[T, ...], int]:
+    """Return the 16 longest spans or passages, in order, and the number of those left out."""
+    kept = sorted(sorted(found, key=length, reverse=True)[:PASSAGES_MAX])
     return tuple(kept), len(found) - len(kept)
 
 

@@ -144,7 +144,6 @@ def answer(
     count = family.joined[0] if family else 0
     numbers = resemblance(best.estimate) if best else None
     hour, day, week = family.joined if family else (0, 0, 0)
-    new = found.novelty
     return CheckAnswer(
         verdict=known.known or _verdict(found, count >= bulk_count),
         relation=cast(Relation, best.relation) if best else None,
@@ -152,13 +151,7 @@ def answer(
         low=numbers.low if numbers else None,
         high=numbers.high if numbers else None,
         distance=distance(best.estimate).value if best else None,
-        added=new.added,
-        novel=new.novel,
-        novel_spans=new.novel_spans,
         removed_spans=best.removed_spans if best else (),
-        sources=new.sources,
-        common=new.common,
-        redundant=new.redundant,
         match=_match(best.earlier) if best else None,
         family=family.family_id if family else None,
         size=family.size if family else 0,
@@ -179,6 +172,7 @@ def answer(
         score=round(math.tanh(math.e * count / bulk_count), 4),
         scheme=found.newcomer.signature.scheme,
         low_confidence=best.pair.verdict.low_confidence if best else _weak(found),
+        **vars(found.novelty),
     )
 
 

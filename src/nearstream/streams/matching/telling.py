@@ -26,7 +26,7 @@ from nearstream.streams.relations.describe import (
     naming,
     resemblance,
 )
-from nearstream.streams.relations.novelty import Novelty, Source
+from nearstream.streams.relations.novelty import Source
 from nearstream.streams.relations.verdict import SURROUNDINGS_DIFFER, surroundings_differ
 from nearstream.streams.signing.scheme import Scheme
 from nearstream.streams.store.registration import Registered
@@ -79,7 +79,8 @@ class Teller:
             for each in others:
                 sources += covers_of(own, [each])
                 await pause()
-            said |= fields_of_novelty(novelty_of(own, others, sources))
+            new = novelty_of(own, others, sources)
+            said |= vars(new) | {"added": UNSET if new.added is None else new.added}
             await pause()
         if best is not None and not best.comes_before:
             said |= _OF_NONE  # else a chain of `of` might be a circle
@@ -162,17 +163,6 @@ def verdict_of(own: Signature, kind: str, family: Family, said: Mapping[str, Any
         family=named,
         **{"of": None, **naming(own), **said},
     )
-
-
-def fields_of_novelty(found: Novelty) -> dict[str, Any]:
-    """Return what a verdict says of what is new in its document."""
-    return {
-        "added": UNSET if found.added is None else found.added,
-        "novel": found.novel,
-        "novel_spans": found.novel_spans,
-        "sources": found.sources,
-        "common": found.common,
-    }
 
 
 def sent_numbers(case: Case, decision: Decision) -> Sequence[int]:

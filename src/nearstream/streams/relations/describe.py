@@ -32,7 +32,7 @@ from nearstream.schemas.verdicts.events import (
     Version,
 )
 from nearstream.streams.estimates.estimate import Estimate
-from nearstream.streams.estimates.passages import CommonText, changed, common_text, longest_spans, uncovered
+from nearstream.streams.estimates.passages import CommonText, changed, common_text, longest, uncovered
 from nearstream.streams.relations.rules import SAME_LINEAGE
 from nearstream.streams.relations.verdict import NEAR_THRESHOLD, Verdict
 from nearstream.streams.signing.scheme import Keys
@@ -119,6 +119,7 @@ def evidence(pair: Related) -> Evidence:
     estimate = pair.estimate
     symbols = pair.newer_first(estimate.symbols_shorter, estimate.symbols_longer)
     containment = pair.newer_first(estimate.containment_shorter.value, estimate.containment_longer.value)
+    passages, omitted = longest(pair.common_text.in_order, lambda passage: passage.length)
     return Evidence(
         keys=pair.keys,
         resemblance=resemblance(estimate),
@@ -132,8 +133,8 @@ def evidence(pair: Related) -> Evidence:
         containment=ContainmentShares(*(round(share, _DECIMALS) for share in containment)),
         distance=distance(estimate),
         distance_ratio=round(estimate.changed_characters / estimate.longer_characters, _DECIMALS),
-        spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in pair.common_text.passages),
-        spans_omitted=pair.common_text.passages_omitted,
+        spans=tuple(Span(*pair.newer_first(passage.shorter, passage.longer)) for passage in passages),
+        spans_omitted=omitted,
     )
 
 
@@ -262,4 +263,4 @@ def _new_spans(pair: Related) -> tuple[tuple[tuple[int, int], ...], int]:
     shorter, longer = [change.shorter for change in common.changes], [change.longer for change in common.changes]
     of_newer, of_older = pair.newer_first(shorter, longer)
     new = [span for span in passages if any(start < span[1] and span[0] < end for start, end in of_newer)]
-    return longest_spans(new if new or common.moved else changed(of_newer, of_older))
+    return longest(new if new or common.moved else changed(of_newer, of_older), lambda span: span[1] - span[0])

@@ -53,7 +53,7 @@ def test_a_passage_put_into_a_longer_text_is_located_within_five_rates(seed: int
     assert segment.longer[1] == pytest.approx(start + len(text), abs=5 * rate)
     assert segment.shorter[0] <= 5 * rate
     # A passage surely agrees, whereas the segment ends where agreement is only likely.
-    (passage,) = places.passages
+    (passage,) = places.in_order
     assert 0 <= passage.longer[0] - segment.longer[0] <= 5 * rate
     assert 0 <= segment.longer[1] - passage.longer[1] <= 5 * rate
 
@@ -150,7 +150,7 @@ def test_distances_and_spans_are_characters_whatever_the_width_of_a_character() 
     greek = [each.translate(table) for each in latin]
     numbers = of_texts(*greek)
     assert numbers.distance == pytest.approx(len(latin[1]) - len(latin[0]), abs=20)
-    assert places_of(*greek).passages[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
+    assert places_of(*greek).in_order[-1].longer[1] == pytest.approx(len(greek[1]), abs=5 * numbers.rate)
     assert numbers.longer_characters == len(greek[1])
 
 
