@@ -36,14 +36,8 @@ STYLES = (
     *("position:absolute;top:-999em", "margin-left:-5000px", "text-indent:-9999px", "max-height:0;overflow:hidden"),
     *("width:0;height:0;overflow:hidden", "height:1px;overflow:hidden", "color:#fff", "color:white", "color:#fefefe"),
     *("color:transparent", "color:rgba(0,0,0,0)", "color:#336699;background:#336699", "color:rgb(255, 255, 255)"),
-    *(
-        "transform:scale(0)",
-        "mso-hide:all",
-        "zoom:0",
-        "clip:rect(0,0,0,0)",
-        "clip-path:inset(100%)",
-        "visibility:/**/collapse",
-    ),
+    *("transform:scale(0)", "clip:rect(0,0,0,0)", "clip-path:inset(100%)", "visibility:/**/collapse", "mso-hide:all"),
+    *("zoom:0", "color: red; DISPLAY : none ;"),
 )
 HIDDEN = (
     *(f'<p>{TEXT}</p><div style="{style}">{JUNK}</div>' for style in STYLES),
@@ -66,6 +60,7 @@ def test_hidden_text_is_not_read(html: str, processes: HtmlProcesses) -> None:
 
 
 SEEN = (
+    *("font-size:0.9em", "list-style-display:none", "zoom:1.1", "display:block"),
     *("opacity:0.9", "color:#fff;background:#036", "font-size:12px", "left:10px", "width:0", "font:bold 12px Arial"),
     *("color:#999", "background:url(a.png);color:#fff", "max-height:none", "margin:0 auto", "text-indent:1em"),
     *("line-height:0.9", "background:#000 !important;color:#fff", "width:33.33333%;margin-left:8.33333%"),
