@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
@@ -27,6 +27,7 @@ SLOT_MS = 10_000
 SLOTS = 360  # an hour
 _MINUTE_SLOTS = 6
 _STEPS = 8  # steps of the histogram for each doubling of a time, so that a quantile is off by less than a tenth
+_CHARACTERS, _NOVEL = "characters", "novel"  # no kinds of verdicts
 EVENTS = 10_000
 EVENT_BYTES = 32 * 1024 * 1024
 COLLECTIONS = 64  # whose rates are counted, beside those of all together
@@ -35,74 +36,58 @@ _LAG_SECONDS = 30.0  # for which a lag that was read counts as known
 _VERSION = version("nearstream")
 
 
-@dataclass
-class _Slot:
-    """What was counted in `SLOT_MS`."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    ages: Counter[int] = field(default_factory=Counter)
-    characters: int = 0
-    novel: int = 0
-
-
 class Rates:
     """Counts of the last hour in slots, and totals since the start."""
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
-        self._slots: dict[int, _Slot] = {}
+        # Of each slot by its number: the verdicts by kind, the ages by their step, the characters, and the new ones.
+        self._slots: dict[int, Counter[str | int]] = {}
         self._newest = 0
 
-    def add(self, verdict: str, at_ms: int, age_ms: int) -> None:
-        """Count a verdict that was sent at a time, so many milliseconds after its document was observed."""
+    def add(self, verdict: str, at_ms: int, age_ms: int, characters: int = 0, novel: int = 0) -> None:
+        """Count a verdict that was sent at a time, so many milliseconds after its document was observed.
+
+        The characters are those of a document of which the verdict says how many are new.
+        """
         number = at_ms // SLOT_MS
-        slot = self._slots.get(number)
-        if slot is None:
+        if number not in self._slots:
             self._newest = max(self._newest, number)
             if number <= self._newest - SLOTS:
                 return
-            slot = self._slots[number] = _Slot()
             for old in [each for each in self._slots if each <= self._newest - SLOTS]:
                 del self._slots[old]
-        slot.verdicts[verdict] += 1
-        slot.ages[round(_STEPS * math.log2(max(age_ms, 0) + 1))] += 1
-
-    def add_text(self, at_ms: int, characters: int, novel: int) -> None:
-        """Count the characters of a document, and the new ones of them."""
-        slot = self._slots.get(at_ms // SLOT_MS)
-        if slot is not None:
-            slot.characters += characters
-            slot.novel += min(novel, characters)
+        slot = self._slots.setdefault(number, Counter())
+        slot[verdict] += 1
+        slot[round(_STEPS * math.log2(max(age_ms, 0) + 1))] += 1
+        slot[_CHARACTERS] += characters
+        slot[_NOVEL] += min(novel, characters)
 
     def new_text(self, now_ms: int) -> tuple[int, int]:
         """Return the characters of the last hour, and how many of them were new."""
-        slots = [self._slots[number] for number in self._numbers(now_ms, SLOTS) if number in self._slots]
-        return sum(slot.characters for slot in slots), sum(slot.novel for slot in slots)
+        slots = self._last(now_ms, SLOTS)
+        return sum(slot[_CHARACTERS] for slot in slots), sum(slot[_NOVEL] for slot in slots)
 
     def series(self, now_ms: int) -> dict[str, tuple[int, ...]]:
         """Return the verdicts of the last hour by kind, the oldest slot first."""
-        numbers = self._numbers(now_ms, SLOTS)
-        empty = _Slot()
-        slots = [self._slots.get(number, empty).verdicts for number in numbers]
+        slots = self._last(now_ms, SLOTS)
         return {kind: tuple(slot[kind] for slot in slots) for kind in VERDICT_KINDS}
 
     def per_second(self, now_ms: int) -> float:
         """Return the verdicts a second over the whole slots of the last minute."""
-        minute = self._numbers(now_ms - SLOT_MS, _MINUTE_SLOTS)
-        counted = sum(self._slots[number].verdicts.total() for number in minute if number in self._slots)
+        counted = sum(slot[kind] for slot in self._last(now_ms - SLOT_MS, _MINUTE_SLOTS) for kind in VERDICT_KINDS)
         return counted * 1000 / (SLOT_MS * _MINUTE_SLOTS)
 
     def ages(self, now_ms: int, *shares: float) -> list[float | None]:
         """Return quantiles of the seconds to a verdict over the last minute, None without verdicts."""
         merged: Counter[int] = Counter()
-        for number in self._numbers(now_ms, _MINUTE_SLOTS):
-            if number in self._slots:
-                merged.update(self._slots[number].ages)
+        for slot in self._last(now_ms, _MINUTE_SLOTS):
+            merged.update({step: count for step, count in slot.items() if isinstance(step, int)})
         return [_quantile(merged, share) for share in shares]
 
-    def _numbers(self, now_ms: int, count: int) -> range:
+    def _last(self, now_ms: int, count: int) -> list[Counter[str | int]]:
         last = now_ms // SLOT_MS
-        return range(last - count + 1, last + 1)
+        return [self._slots.get(number, Counter()) for number in range(last - count + 1, last + 1)]
 
 
 def _quantile(counts: Counter[int], share: float) -> float | None:
@@ -226,9 +211,9 @@ class Feed:
         for rates in self._rates_of(event.collection):
             rates.totals[kind_of(event)] += 1
             if isinstance(event, DocumentVerdict):
-                rates.add(event.verdict, at_ms, at_ms - int(event.observed_at.timestamp() * 1000))
-                if event.novel is not UNSET:
-                    rates.add_text(at_ms, event.characters, event.novel.value)
+                age_ms = at_ms - int(event.observed_at.timestamp() * 1000)
+                text = (0, 0) if event.novel is UNSET else (event.characters, event.novel.value)
+                rates.add(event.verdict, at_ms, age_ms, *text)
         if isinstance(event, DocumentVerdict):
             self.growth.add(event, at_ms)
         elif isinstance(event, Retraction):
