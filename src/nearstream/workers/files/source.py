@@ -188,6 +188,8 @@ def as_row(item: Item | Refused, columns: Columns) -> Item | Refused:
     if isinstance(item, Refused) or item.stored is None or item.stored.form != _JSON:
         return item
     document = json_document(item.stored.raw, columns)
+    if document is None and columns.text != FIELDS_OF_DOCUMENTS.text:
+        return Refused(item.source, f"expected a JSON object with a text as {columns.text!r}", item.stored)
     return item if document is None else item._replace(record=item.record._replace(value=document))
 
 
