@@ -107,7 +107,8 @@ async def keep(deployment: Deployment, options: argparse.Namespace) -> Exit:
                 kept.write(choice.item.source, choice.item.stored, _told(choice))
             progress.step()
         progress.end()
-        _require_read(refused, sums.characters)
+        if refused and not sums.characters:
+            raise RefusalError("nothing was kept, because nothing could be read", Exit.UNREADABLE)
         if data:
             data.end(sums)
         elif told:
@@ -125,11 +126,6 @@ def require_outside(path: str, paths: Sequence[str]) -> None:
         if target == each or (not is_hidden and os.path.isdir(each) and target.startswith(os.path.join(each, ""))):
             way = "write it elsewhere, or begin its name with a dot"
             raise RefusalError(f"{path}: it is among what is read, {way}", Exit.USAGE)
-
-
-def _require_read(refused: int, characters: int) -> None:
-    if refused and not characters:
-        raise RefusalError("nothing was kept, because nothing could be read", Exit.UNREADABLE)
 
 
 def _say_refusal(choice: "Choice") -> bool:

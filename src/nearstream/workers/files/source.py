@@ -153,7 +153,7 @@ def _documents(path: str, mail: ReadMail, passed_over: Counter[str], columns: Co
             found = _mbox(path, content, mail)
         elif kind in ("csv", "parquet"):
             rows = csv_rows(content, columns) if kind == "csv" else parquet_rows(stream, columns)
-            found = (_of_row(f"{_name(path)}:{row.number}", row) for row in rows)
+            found = (_of_row(_name(path), row) for row in rows)
         elif kind in ("text", "html", "mail"):
             found = iter([_file(path, kind, content, mail)])
         else:
@@ -193,10 +193,10 @@ def as_row(item: Item | Refused, columns: Columns) -> Item | Refused:
     return item if document is None else item._replace(record=item.record._replace(value=document))
 
 
-def _of_row(source: str, row: Row) -> Item | Refused:
-    if row.refusal:
-        return Refused(source, row.refusal, row.stored)
-    return _item(source, row.document, [])._replace(stored=row.stored)
+def _of_row(name: str, row: Row) -> Item | Refused:
+    number, document, stored, refusal = row
+    source = f"{name}:{number}"
+    return Refused(source, refusal, stored) if refusal else _item(source, document, [])._replace(stored=stored)
 
 
 def _mbox(path: str, content: Iterator[bytes], mail: ReadMail) -> Iterator[Item | Refused]:

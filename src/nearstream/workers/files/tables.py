@@ -49,13 +49,9 @@ class Stored:
     place: int = 0  # its place among these rows
 
 
-class Row(NamedTuple):
-    """A row of a table."""
-
-    number: int  # the line where a row of a CSV file begins, or the number of a row of a Parquet file
-    document: bytes  # its document in JSON
-    stored: Stored
-    refusal: str = ""  # why it has no document
+# A row of a table: the line where it begins, or of a Parquet file its number, its document in JSON, the row as it came,
+# and why it has no document.
+Row = tuple[int, bytes, Stored, str]
 
 
 class _Lines:
@@ -183,12 +179,12 @@ def json_document(raw: bytes, columns: Columns) -> bytes | None:
         fields = msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    row = _row(0, Stored(Form("json")), {name: fields.get(column) for name, column in _called(columns).items()})
-    return row.document or None
+    found = _row(0, Stored(Form("json")), {name: fields.get(column) for name, column in _called(columns).items()})
+    return found[1] or None
 
 
 def _row(number: int, stored: Stored, values: Mapping[str, object], refusal: str = "") -> Row:
     if refusal or not isinstance(values["text"], str):
-        return Row(number, b"", stored, refusal or f"expected a text, not {type(values['text']).__name__}")
+        return number, b"", stored, refusal or f"expected a text, not {type(values['text']).__name__}"
     fields = {name: str(value) for name, value in values.items() if value is not None and value != ""}
-    return Row(number, msgspec.json.encode({"text": "", **fields}), stored)
+    return number, msgspec.json.encode({"text": "", **fields}), stored, ""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -70,8 +70,8 @@ class Standalone:
             deployment.document_limits,
             deployment.settings.topic_prefix,
             letters,
-            SignatureTopic(_nothing_committed, _nothing_to_read),
-            _no_checkpoints,
+            SignatureTopic(_nothing_done, _nothing_to_read),
+            _nothing_done,
             _cover_nothing,
             deployment.verdicts(),
             partial(stored_family, self.index),
@@ -164,7 +164,7 @@ class Standalone:
             self.feed.alarms.add(decode_json(Alert, sent.value or b""))
 
 
-async def _nothing_committed(_partitions: Iterable[int]) -> dict[int, int]:
+async def _nothing_done(*_: object) -> dict[int, int]:
     return {}
 
 
@@ -172,10 +172,6 @@ async def _nothing_to_read(_partition: int, _start: int, _end: int) -> AsyncGene
     nothing: tuple[ConsumerRecord, ...] = ()
     for each in nothing:
         yield each
-
-
-async def _no_checkpoints() -> dict[int, int]:
-    return {}
 
 
 async def _cover_nothing(_positions: Sequence[Position]) -> None:
