@@ -15,6 +15,7 @@ from nearstream.schemas.documents.record import ProducerRecord
 from nearstream.streams.alerting.counting import Arrival, Rule, Subject, Tally, adopted, count, end_quiet
 from nearstream.streams.deciding.decider import Needs
 from nearstream.streams.deciding.deciding import renewed
+from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import ErrorText, HostState, Shown, Turn
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.lag import PartitionLag
@@ -35,7 +36,6 @@ from nearstream.workers.redis.server.address import IndexAddress
 from nearstream.workers.redis.server.client import Client, open_client
 from tests.support.decisions import forget, page_state, store_states
 from tests.support.live import alert
-from tests.support.memory_decisions import MemoryDecisions
 
 TOPIC = "nearstream.signatures.v1"
 FIRST = DeploymentRecord("dense-1", "one", 6)

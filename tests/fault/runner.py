@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.devstack.server import LocalServer, running
 from tests.fault.corpus import Sent, traced
 from tests.fault.observer import Observer, observed, recovery_seconds
 from tests.fault.oracle import expected, in_order_of_time
+from tests.fault.proxy import Proxy
 from tests.fault.reading import read
 from tests.fault.report import Report, keep
 from tests.fault.verify import last_values
@@ -127,6 +128,12 @@ class Run:
         moving = [sample.at for sample in self.observer.samples if any(at > 0 for at in sample.committed.values())]
         self.report.steady_per_second = self.first / max(0.5, time.monotonic() - min(moving))
 
+    async def start_behind(self, proxy: Proxy) -> None:
+        """Start three workers that reach Redis through a proxy, and process the first documents."""
+        for _ in range(3):
+            self.start(NEARSTREAM_REDIS=f"redis://127.0.0.1:{proxy.port}/0")
+        await self.warm_up()
+
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
         """Send the other documents at half the steady rate, or faster, while the block injects faults."""
@@ -172,6 +179,13 @@ class Run:
         await self.drained(QUIET_SECONDS)
         self.report.exits = await self.stop()
         return await self.compare()
+
+    async def ends_well(self, *codes: int, allowed: Collection[str] = ()) -> Report:
+        """Finish the run. Nothing may be wrong but what is allowed, and workers exit with 0 or one of these codes."""
+        report = await self.finish()
+        assert {name for name, count in report.wrong.items() if count} <= set(allowed), report.verdict
+        assert set(report.exits) <= {0, *codes}
+        return report
 
     async def compare(self) -> Report:
         """Return the report on the current records of the topics."""

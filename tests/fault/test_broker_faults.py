@@ -36,9 +36,7 @@ async def test_f04_a_broker_that_comes_back_finds_every_worker(stage: Stage, tmp
                 await asyncio.sleep(60 if how == "away" else 0)
                 await asyncio.to_thread(broker.start)
             assert len(run.alive) == 3
-        report = await run.finish()
-        assert report.verdict == "ok"
-        assert report.exits == [0, 0, 0]
+        report = await run.ends_well()
         assert report.recovery_seconds is not None
         assert report.recovery_seconds <= RECOVERY_SECONDS
 
@@ -55,8 +53,7 @@ async def test_f11_a_broker_with_a_full_disk_is_an_outage(stage: Stage, tmp_path
                     await asyncio.to_thread(broker.kill)
                 await asyncio.to_thread(broker.start)
                 assert len(run.alive) == 3
-            report = await run.finish()
-            assert report.verdict == "ok"
+            await run.ends_well()
 
 
 @pytest.mark.long
@@ -82,9 +79,7 @@ async def test_f12_a_worker_without_a_network_is_replaced_and_comes_back(
                     for way in (kafka, redis):
                         way.turn("reset")
                         way.turn("pass")
-                report = await run.finish()
-            assert report.verdict == "ok"
-            assert report.exits == [0, 0, 0]
+                await run.ends_well()
 
 
 @pytest.mark.long
@@ -111,5 +106,4 @@ async def test_f36_added_partitions_of_documents_are_read(stage: Stage) -> None:
         await until(lambda: joined(run, before + 3), METADATA_SECONDS + 60)
         async with run.load():
             pass
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well()

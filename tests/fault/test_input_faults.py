@@ -44,8 +44,7 @@ async def test_f15_bad_records_hold_nobody_up(stage: Stage, seed: int) -> None:
             pass
         await run.drained()
         assert standing_seconds(run.observer.samples[warm:]) <= STANDING_SECONDS
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well()
 
 
 def _mix_in_bad(run: Run, draw: random.Random) -> None:
@@ -106,8 +105,7 @@ async def test_f21_f03_f15_the_whole_input_again_adds_no_event(stage: Stage, see
         await run.deployment.send(copies)
         await run.drained()
         assert {event.event_id for event in await run.deployment.events()} == before
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well()
 
 
 @pytest.mark.parametrize(("percent", "most"), [(100, 100), (99, 200 + SIGN_BATCH)])
@@ -157,8 +155,7 @@ async def test_f16_large_documents_are_signed_or_refused_and_memory_is_bounded(s
             await run.deployment.send([ProducerRecord(run.topic, None, b"x" * 16 * MEBIBYTE, [])])
         await run.drained()
         assert run.rebalances() == before
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well()
         assert len(await run.deployment.letters()) == 10
 
 
@@ -178,8 +175,7 @@ async def test_f41_batches_that_decompress_to_gigabytes_stay_within_bounds(stage
             await _send_batch(kafka, run.topic, codec, documents)
         await run.drained()
         assert run.rebalances() == before
-        report = await run.finish()
-        assert report.verdict == "ok"
+        report = await run.ends_well()
         assert report.peak_memory_mb <= 300
         reasons = Counter(text(letter, "nearstream-dead-reason") for letter in await run.deployment.letters())
         assert reasons == {"empty_value": 3, "too_large": 3}

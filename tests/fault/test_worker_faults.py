@@ -22,9 +22,7 @@ async def test_f03_rolling_stops_are_prompt_and_lose_nothing(stage: Stage) -> No
         async with run.load():
             for _ in range(5):
                 await stop_in_turn(run)
-        report = await run.finish()
-        assert report.verdict == "ok"
-        assert set(report.exits) == {0}
+        await run.ends_well()
 
 
 @pytest.mark.long
@@ -50,9 +48,7 @@ async def test_f14_a_rebalance_storm_does_not_stop_the_work(stage: Stage) -> Non
         rate = (run.acknowledged() - before) / (time.monotonic() - began)
         run.report.throughput_share = rate / run.report.steady_per_second
         run.mark("end of the storm")
-        report = await run.finish()
-        assert report.verdict == "ok"
-        assert set(report.exits) <= {0, -signal.SIGTERM}  # a new worker may get SIGTERM before it handles it
+        report = await run.ends_well(-signal.SIGTERM)
         assert rate >= 0.3 * report.steady_per_second
 
 
@@ -64,9 +60,7 @@ async def test_f20_a_worker_with_a_wrong_clock_does_its_share(stage: Stage, hour
         await until(run.all_joined)
         async with run.load():
             pass
-        report = await run.finish()
-        assert report.verdict == "ok"
-        assert report.exits == [0, 0, 0]
+        await run.ends_well()
 
 
 @pytest.mark.long
@@ -79,8 +73,7 @@ async def test_f26_a_stop_during_a_rebalance_ends_in_time(stage: Stage, pause: f
             await asyncio.sleep(pause)
             leaving.send_signal(signal.SIGTERM)
             await asyncio.to_thread(leaving.wait, run.deployment.settings.stop_seconds + 5)
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well(-signal.SIGTERM)
 
 
 @pytest.mark.long
@@ -98,8 +91,7 @@ async def test_f26_a_stop_ends_by_itself_though_another_holds_up_the_rebalance(s
         leaving.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(leaving.wait, run.deployment.settings.stop_seconds + 5) == 0
         stuck.kill()
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well(-signal.SIGKILL)
 
 
 @pytest.mark.long
@@ -119,8 +111,7 @@ async def test_f32_a_blocked_event_loop_shows_and_ends_the_worker(stage: Stage) 
         assert answered >= 30
         assert any("the event loop is blocked" in log for log in run.logs())
         run.start()
-        report = await run.finish()
-        assert report.verdict == "ok"
+        await run.ends_well(Exit.NO)
 
 
 @pytest.mark.long
@@ -132,8 +123,7 @@ async def test_f33_a_batch_that_never_ends_is_taken_over(stage: Stage) -> None:
         async with run.load():
             assert await asyncio.to_thread(stuck.wait, PROGRESS_SECONDS + 60) == Exit.NO
             assert time.monotonic() - began <= PROGRESS_SECONDS + 30
-        report = await run.finish()
-        assert report.verdict == "ok"
+        report = await run.ends_well(Exit.NO)
         assert report.exits == [0, Exit.NO]
 
 

@@ -93,3 +93,23 @@ def test_the_consumer_keeps_each_event_once_and_none_that_was_retracted(received
     for name in received:
         consumer["receive"](json.dumps(given[name]).encode())
     assert sorted(event["type"] for event in consumer["events"].values()) == kept
+
+
+@pytest.mark.parametrize(
+    ("document", "is_before"),
+    [
+        ({"offset": 9, "observed_at": "2030-01-01T00:00:00Z"}, True),  # positions decide, whatever the dates are
+        ({"offset": 10}, False),
+        ({"offset": 3, "sent_at": "2026-03-02T12:00:01Z"}, True),
+        ({"offset": 3, "sent_at": "2026-03-02T12:00:01.001Z"}, False),  # of a topic that was made anew
+        ({"offset": 99, "partition": 4}, True),  # without a common partition times decide
+        ({"offset": 3, "partition": 4, "sent_at": "2026-03-02T12:00:00.001Z"}, False),
+        ({"offset": 3, "topic": "other", "observed_at": "2026-03-02T12:00:01Z"}, False),
+        ({"observed_at": "2026-03-02T12:00:00Z"}, True),
+    ],
+)
+def test_a_removal_voids_what_was_sent_before_it(document: dict[str, Any], is_before: bool) -> None:
+    consumer = names_of((ROOT / "examples/valid_events.py").read_text(), "valid_events.py")
+    place = {"topic": "t", "partition": 3}
+    removal = {**place, "offset": 10, "removed_at": "2026-03-02T12:00:00Z"}
+    assert consumer["is_before"]({**place, "observed_at": "2026-03-02T12:00:00Z", **document}, removal) is is_before

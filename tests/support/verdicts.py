@@ -15,11 +15,11 @@ from nearstream.schemas.labels.decision import Decision
 from nearstream.schemas.verdicts.verdict import DocumentVerdict, FamilyRef
 from nearstream.streams.deciding.decider import Decider, Said
 from nearstream.streams.deciding.deciding import may_skip
+from nearstream.streams.deciding.memory import MemoryDecisions
 from nearstream.streams.deciding.states import PageState
 from nearstream.streams.estimates.frames import pack_parts
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.ingest.sites import site_of
-from tests.support.memory_decisions import MemoryDecisions
 
 TIME = datetime(2026, 3, 2, 8, 15, tzinfo=UTC)
 PAGE = "https://a.example/x"

@@ -1,6 +1,5 @@
 """Events: verdicts about documents, relations of pairs, and removals."""
 
-from datetime import timedelta
 from typing import Annotated, Literal, get_args
 
 import msgspec
@@ -8,7 +7,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from nearstream.schemas.alerts.alert import Alert
 from nearstream.schemas.documents.document import (
-    CLOCKS_MS,
     COUNT_MAX,
     Count,
     Id,
@@ -93,7 +91,7 @@ class Overlap(RelationEvent, frozen=True, kw_only=True, tag="overlap"):
 
 
 class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="retraction"):
-    """The removal of a document, which voids events about its earlier states: see `is_void`."""
+    """The removal of a document, which voids events about its earlier states: see docs/events.md."""
 
     event_id: HexId  # 32 hex characters, always equal for a removal.
     collection: Name  # The tenant of the document.
@@ -110,30 +108,8 @@ class Retraction(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
         require_times(self.removed_at)
 
 
-_CLOCKS = timedelta(milliseconds=CLOCKS_MS)
-
 PairEvent = ExactDuplicate | NearDuplicate | Containment | Version | Rearranged | Overlap
 Event = DocumentVerdict | PairEvent | Retraction
-
-
-def is_void(event: PairEvent | DocumentVerdict, retraction: Retraction) -> bool:
-    """Return whether an event is about a state of the removed document from before its removal.
-
-    A relation event is about both documents, a verdict only about its own. Positions on `documents` decide. A
-    state that was sent more than `CLOCKS_MS` after the removal belongs to a new topic, and is valid. Without a
-    common partition to compare, the time of sending decides, or of observation where that is not known.
-    """
-    about = (event,) if isinstance(event, DocumentVerdict) else (event.newer, event.older)
-    named = [ref for ref in about if ref.id == retraction.document_id]
-    return event.collection == retraction.collection and any(_is_before(ref, retraction) for ref in named)
-
-
-def _is_before(ref: DocumentRef, removal: Retraction) -> bool:
-    same_partition = (ref.topic, ref.partition) == (removal.topic, removal.partition)
-    if same_partition and ref.offset is not None and removal.offset is not UNSET:
-        is_of_a_new_topic = ref.sent_at is not None and ref.sent_at > removal.removed_at + _CLOCKS
-        return ref.offset < removal.offset and not is_of_a_new_topic
-    return (ref.sent_at or ref.observed_at) <= removal.removed_at
 
 
 def kind_of(event: Event | RelationEvent | Alert | LabelChange) -> str:

@@ -3,8 +3,8 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
 from typing import TypeVar
 
@@ -35,32 +35,27 @@ class RetryPolicy:
 
         The metrics tell the time of each try under the label `stage`.
         """
-        try:
-            return await _timed(stage, action)
-        except Exception as error:
-            if not is_outage(error):
-                raise
-            cause = error
-        with self.health.outage(str(cause)):
-            return await self._retry(partial(_timed, stage, action), cause)
-
-    async def _retry(self, action: Callable[[], Awaitable[_Result]], cause: Exception) -> _Result:
-        began = monotonic()
-        for seconds in backoff():
-            OUTAGES.labels(type(cause).__name__).inc()
-            await asyncio.sleep(seconds)
-            try:
-                return await action()
-            except Exception as error:
-                if not is_outage(error):
-                    raise
-                if type(error) is not type(cause):
-                    self.health.change_cause(str(error))
-                cause = error
-            # Only a rebuild brings a lost index back, however long that takes.
-            waits_on = self.seconds == 0 or isinstance(cause, IndexLostError)
-            if not waits_on and monotonic() - began > self.seconds:
-                raise OutageTooLongError(f"{cause}: away for {self.seconds:g} s") from cause
+        began, cause = monotonic(), None
+        with ExitStack() as outage:
+            for seconds in backoff():
+                try:
+                    with timed(stage):
+                        return await action()
+                except Exception as error:
+                    if not is_outage(error):
+                        raise
+                    if cause is None:
+                        began = monotonic()
+                        outage.enter_context(self.health.outage(str(error)))
+                    elif type(error) is not type(cause):
+                        self.health.change_cause(str(error))
+                    cause = error
+                # Only a rebuild brings a lost index back, however long that takes.
+                waits_on = self.seconds == 0 or isinstance(cause, IndexLostError)
+                if not waits_on and monotonic() - began > self.seconds:
+                    raise OutageTooLongError(f"{cause}: away for {self.seconds:g} s") from cause
+                OUTAGES.labels(type(cause).__name__).inc()
+                await asyncio.sleep(seconds)
         raise AssertionError  # the backoff never ends
 
 
@@ -70,11 +65,6 @@ def backoff() -> Iterator[float]:
     while True:
         yield pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreads retries, hides nothing
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-
-async def _timed(stage: str, action: Callable[[], Awaitable[_Result]]) -> _Result:
-    with timed(stage):
-        return await action()
 
 
 def is_outage(error: BaseException) -> bool:

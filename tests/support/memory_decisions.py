@@ -1,3 +1,0 @@
-"""Where tests find the states of pages in dictionaries."""
-
-from nearstream.streams.deciding.memory import MemoryDecisions as MemoryDecisions
