@@ -21,8 +21,8 @@ CHECK_VERDICTS: tuple[str, ...] = get_args(CheckVerdict)
 LearnReason = Literal["", "deadline", "kafka_unavailable", "outbox_full", "kafka_refused", "index_unavailable"]
 
 
-class CheckMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The earlier document that is most like the one that was asked about."""
+class KnownDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document of the index."""
 
     id: str  # Its id.
     version: str  # The first 8 bytes of its digest, in hex.
@@ -89,7 +89,7 @@ class CheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     common: Count = 0  # Characters that are known only from text that many documents have.
     # `match` has all of it: both texts are equal and were read in full. Never true of new text.
     redundant: bool = False
-    match: CheckMatch | None = None  # The earlier document that is most like this one.
+    match: KnownDocument | None = None  # The earlier document that is most like this one.
     family: str | None = None  # Id of the family of copies that the document would join. Null: it is no copy.
     size: Count = 0  # Live documents of the family.
     sites: Count = 0  # Sites that have carried a document of the family, by the public suffix list, at most 256.
@@ -242,14 +242,6 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 MEMBERS_MAX = 1_000  # in one answer
 
 
-class FamilyMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A document of a family, in its current state."""
-
-    id: str  # Its id.
-    version: str  # The first 8 bytes of its digest, in hex.
-    observed_at: datetime  # When it was observed.
-
-
 class FamilyLabel(msgspec.Struct, frozen=True, kw_only=True):
     """A label that a document of a family has."""
 
@@ -266,7 +258,7 @@ class FamilyMembers(msgspec.Struct, frozen=True, kw_only=True):
     size: Count  # Live documents of the family.
     first_seen: datetime  # When the first document of the family was observed.
     # Its stored documents, in the order of joining. There may be none in an answer with `next`.
-    members: tuple[FamilyMember, ...]
+    members: tuple[KnownDocument, ...]
     next: int | None  # Ask again with `after` set to this for further members. Null at the end.
     labels: tuple[FamilyLabel, ...]  # The labels of its documents, at most 64, the first one given first.
     # Whether they count. `suspended`: not, because too much matches. `confirmed`: all the same.

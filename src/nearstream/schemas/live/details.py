@@ -12,15 +12,14 @@ from nearstream.schemas.documents.evidence import (
     DocumentRef,
     Interval,
     SharedKeys,
+    Span,
 )
 from nearstream.schemas.verdicts.verdict import DocumentVerdict
 
 
-class LiveSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A common passage, as `[start, end)` in characters of both normal forms."""
+class LiveSpan(Span, frozen=True, kw_only=True):
+    """A common passage of a pair."""
 
-    newer: tuple[int, int]  # Where it is in the newer document.
-    older: tuple[int, int]  # Where it is in the older document.
     moved: bool  # It is in another order than the others.
 
 

@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 from nearstream.schemas.checks.check import (
     Attached,
     CheckAnswer,
-    CheckMatch,
     CheckVerdict,
     Contained,
+    KnownDocument,
     KnownReference,
     Labels,
 )
@@ -203,5 +203,5 @@ def _weak(found: Found) -> tuple[str, ...]:
     return (BELOW_MIN_LENGTH,) if found.newcomer.signature.shingles < SHINGLES_MIN else ()
 
 
-def _match(earlier: Signature) -> CheckMatch:
-    return CheckMatch(id=earlier.id, version=earlier.version, observed_at=from_milliseconds(earlier.observed_at_ms))
+def _match(earlier: Signature) -> KnownDocument:
+    return KnownDocument(id=earlier.id, version=earlier.version, observed_at=from_milliseconds(earlier.observed_at_ms))

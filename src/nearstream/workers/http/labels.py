@@ -10,8 +10,8 @@ from aiohttp.typedefs import Handler
 from nearstream.schemas.checks.check import (
     MEMBERS_MAX,
     FamilyLabel,
-    FamilyMember,
     FamilyMembers,
+    KnownDocument,
     Labelled,
     UnknownDocument,
 )
@@ -123,7 +123,7 @@ async def _members(index: Index, guards: Guards, asked: tuple[str, str, int, int
         size=family.size,
         first_seen=from_milliseconds(family.first_seen_ms),
         members=tuple(
-            FamilyMember(id=each.id, version=each.version, observed_at=from_milliseconds(each.observed_at_ms))
+            KnownDocument(id=each.id, version=each.version, observed_at=from_milliseconds(each.observed_at_ms))
             for each in found
         ),
         next=following,
