@@ -20,12 +20,10 @@ from nearstream.streams.native import native
 from nearstream.streams.signing.scheme import LABELS, preset
 from nearstream.streams.signing.signer import packed_context
 from nearstream.streams.store.record import Recorded, pack_signature, pack_text, patched, unpack_record
-from nearstream.workers.redis.store.calls import pack_entries
-from tests.reference import covering, entries, packed_fields, passages, patching, signs, text_part
+from tests.reference import covering, passages, patching, signs, text_part
 from tests.reference import estimate as estimates
 from tests.reference.signing import PUBLIC, signers
 from tests.support.compared import made_up
-from tests.support.entered import made_up as made_up_entries
 from tests.support.texts import MARKS, RANGES
 
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
@@ -117,34 +115,6 @@ def differ(random: Random) -> None:
     assert patched(other, patch) == text or not text, f"{patch!r} is no patch from {other!r} to {text!r}"
 
 
-def enter(random: Random) -> None:
-    """Pack made-up entries, some of them damaged."""
-    layout, batch = made_up_entries(random)
-    packed = entries.pack_entries(layout, b"{x:0}", batch)
-    assert pack_entries(layout, b"{x:0}", batch) == packed, f"{batch!r} packed in another way"
-    damaged = [entry._replace(keys=random.randbytes(random.randint(0, 40))) for entry in batch]
-    with suppress(ValueError):
-        pack_entries(layout, b"{x:0}", damaged)
-
-
-def take_apart(random: Random) -> None:
-    """Read the packed fields of a random text, some of them damaged, as the reference does."""
-    label = random.choice(LABELS)
-    signature = signers(label)[1].sign(Document(id="x", text=any_text(random), observed_at=SEEN))
-    kept = preset(label, PUBLIC).kept(signature)
-    assert (kept.sketch, kept.ld) == packed_fields.kept_parts(signature), f"{label}: other bits kept"
-    keys = PUBLIC.permutation, random.randbytes(random.randint(0, 40)), signature.anchors, 8
-    assert native.small_keys(*keys) == packed_fields.small_keys(*keys), f"other keys of {keys!r}"
-    for packed in (signature.ld, signature.ld[random.randint(0, 9) :], random.randbytes(random.randint(0, 60))):
-        results = []
-        for each in (native.words_end, packed_fields.words_end, native.ascends, packed_fields.ascends):
-            try:
-                results.append(each(packed))
-            except ValueError:
-                results.append(None)
-        assert results[::2] == results[1::2], f"{packed!r} read in another way"
-
-
 def abuse(random: Random) -> None:
     """Call the C functions with bytes that are not valid."""
     data = random.randbytes(int(10 ** random.uniform(0, 4)))
@@ -167,7 +137,7 @@ def abuse(random: Random) -> None:
                 native.normal_form(unicode_tables(), piece, 30, 5)
 
 
-CHECKS = (compare, meet, estimate, differ, enter, take_apart, abuse)
+CHECKS = (compare, meet, estimate, differ, abuse)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +9,13 @@ from numpy.typing import NDArray
 
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.fingerprints.parameters import (
+    GAP_BITS,
     GAP_STEPS,
     KEPT_SYMBOL_BITS,
     SPLIT_SYMBOL_BITS,
     WORD_SYMBOL_BITS,
 )
 
-GAP_BITS = 13
 _ESCAPE = (1 << GAP_BITS) - 1
 
 
@@ -99,31 +98,6 @@ def compared_bits(signature: Signature | LdSignature, doublings: int) -> int:
     """
     stored = symbol_bits(signature)
     return min(KEPT_SYMBOL_BITS[stored], stored - doublings)
-
-
-def kept_symbols(signature: Signature | LdSignature) -> bytes:
-    """Return `ld` with only those bits that an index keeps.
-
-    Like in a float, these are some bits of each symbol from its first one bit on (`KEPT_SYMBOL_BITS`). The other bits
-    become zero.
-    """
-    masks = _masks(symbol_bits(signature))
-    words = np.frombuffer(signature.ld, dtype=masks.dtype)
-    # A long gap has a word of its own, which loses nothing: it starts with zeros, because no text is that long.
-    tops = words >> (8 * masks.itemsize + 1 - masks.size.bit_length())
-    kept: bytes = (words & masks[tops]).tobytes()
-    return kept
-
-
-@cache
-def _masks(stored: int) -> NDArray[np.uint32]:
-    """Return masks of the bits that are kept of a word.
-
-    The index of a mask is the value of the word's top bits, which are those above the bits that every symbol keeps.
-    """
-    kind, gap_bits = (np.dtype("<u2"), 0) if stored == SPLIT_SYMBOL_BITS else (np.dtype("<u4"), GAP_BITS)
-    tops = range(1 << stored - KEPT_SYMBOL_BITS[stored])
-    return np.array([~((1 << top.bit_length()) - 1 << gap_bits) for top in tops]).astype(kind)
 
 
 def view(signature: Signature | LdSignature, rate: int, bits: int) -> LdView:

@@ -16,10 +16,8 @@ from nearstream.streams.matching.protocol.tally import (
     held_by,
     is_telling,
 )
-from nearstream.streams.store.buckets import BUCKET, split
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import BAND, DIGEST, LINEAGE
-from nearstream.streams.store.registration import NUMBER_BYTES
 
 
 def shortlist(found: Found, own: int, anchors: int, limits: IndexLimits) -> Shortlist:
@@ -84,29 +82,3 @@ def _count(shared: Shared, kind: bytes, others: int) -> None:
     else:
         shared.anchors += 1
     shared.weight = min(shared.weight + (BAND_ANCHORS if kind == BAND else 1) * weight(others), WEIGHT_MAX)
-
-
-def keys_that_hold(found: Found, number: int, own: int, kinds: bytes) -> tuple[bytes, bytes]:
-    """Return the keys whose buckets held a number.
-
-    The first part has the keys whose buckets held the document too, the second part has the others.
-    """
-    both: list[bytes] = []
-    one: list[bytes] = []
-    for key, numbers in held_by(found):
-        if key[0] in kinds and number in numbers:
-            (both if own in numbers else one).append(key)
-    return b"".join(both), b"".join(one)
-
-
-def held_for(found: Found, keys: bytes, number: int) -> bytes:
-    """Return what the buckets of some keys held, as a reply for these."""
-    held: dict[bytes, list[int]] = {}
-    for key, numbers in held_by(found):
-        held.setdefault(key, numbers)
-    reply, more = [], [number] if number else []
-    for index, key in enumerate(split(keys)):
-        numbers = [*held.get(key, ()), *more]
-        reply.append(BUCKET.pack(index, len(numbers)))
-        reply += [each.to_bytes(NUMBER_BYTES, "big") for each in numbers]
-    return b"".join(reply)

@@ -8,7 +8,7 @@ from nearstream.streams.matching.protocol.choosing import Choice, representative
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.lane import Lane, Patience
 from nearstream.streams.matching.protocol.meeting import Judge, Meeting
-from nearstream.streams.native import native
+from nearstream.streams.matching.protocol.tally import keys_that_hold
 from nearstream.streams.store.families import Family
 from nearstream.streams.store.messages import ANCHOR, BAND, Cover, Decided, Entry, FamilyView, Join, Leave, Proposal
 from nearstream.streams.store.part import Part
@@ -80,7 +80,7 @@ class CopiesCrowd(Lane):
 
     @staticmethod
     def _keys_of_family(case: Case, representative: int, before: Sequence[int]) -> bytes:
-        return b"".join(native.keys_that_hold(case.found, representative, case.number, BAND + ANCHOR))
+        return keys_that_hold(case.found, representative, BAND + ANCHOR)
 
 
 class TwinsAreFree(Lane):

@@ -73,6 +73,12 @@ class HashKey:
         """
         return mmh3.mmh3_x64_128_digest(payload.translate(self.permutation), 0)
 
+    def small_keys(self, prefix: bytes, payloads: bytes, width: int) -> list[bytes]:
+        """Return the first half of the short key of each payload behind a prefix."""
+        first, rest = prefix.translate(self.permutation), payloads.translate(self.permutation)
+        whole = (first + rest[at : at + width] for at in range(0, len(rest), width))
+        return [mmh3.mmh3_x64_128_digest(each, 0)[:8] for each in whole]
+
 
 def _derive(master: bytes, purpose: bytes, size: int) -> bytes:
     """Return `size` bytes for one purpose, from keyed blake2b in counter mode."""

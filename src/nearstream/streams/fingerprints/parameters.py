@@ -10,6 +10,7 @@ SLOTS = 128
 SHINGLE_WORDS = 5
 SPACELESS_SHINGLE_BYTES = 12
 LD_WINDOW_BYTES = 16
+GAP_BITS = 13  # of a gap that is stored in one word with its symbol
 GAP_STEPS = 8  # steps per rate in gaps that are stored apart from their symbols
 MIN_WORDS = 8
 MIN_SPACELESS_BYTES = 40
@@ -60,7 +61,7 @@ class LdRules:
     lengths: tuple[int, ...] = (4_096, 16_384, 65_536)  # bytes of the normal form from which the next rate is used
     symbol_bits: int = 19  # bits of a symbol
     # Bits of a gap that is stored with its symbol. 0: gaps are stored apart, as numbers of variable length.
-    gap_bits: int = 13
+    gap_bits: int = GAP_BITS
     gap_steps: int = 0  # if gaps are stored apart, their unit is rate / gap_steps bytes
     max_symbols: int = 2_048  # the rate is doubled until there are at most this many symbols
 

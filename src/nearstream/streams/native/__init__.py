@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NewType, Protocol, cast
 
-INTERFACE = 14  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 15  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 _REMEDY = "install nearstream anew, by `pip install -e .` in a checkout, or from a wheel"
 
@@ -54,18 +54,6 @@ class Native(Protocol):
     def pack_pairs(self, ld: bytes, gaps: bytes, symbol_bits: int, kept_bits: int, low_bits: int, /) -> bytes | None:
         """Pack LD symbols and gaps into few bits (see ld_compact.h)."""
 
-    def small_keys(self, permutation: bytes, prefix: bytes, payloads: bytes, width: int, /) -> tuple[bytes, ...]:
-        """Return the first 8 bytes of `HashKey.small_key` of each payload after a prefix."""
-
-    def words_end(self, ld: bytes, /) -> tuple[int, int]:
-        """Return the number of LD symbols, and the position of the last one in bytes."""
-
-    def ascends(self, anchors: bytes, /) -> bool:
-        """Return whether anchors of 8 bytes are distinct and in ascending order."""
-
-    def kept_parts(self, sketch: bytes, ld: bytes, symbol_bits: int, kept_bits: int, /) -> tuple[bytes, bytes]:
-        """Return what an index keeps of a sketch and of LD symbols (see packed_fields.h)."""
-
     def unpack_text(self, packed: bytes, start: int, /) -> TextFields:
         """Return the text part of a record of the index, which begins at `start` (see `store/record.py`)."""
 
@@ -77,23 +65,6 @@ class Native(Protocol):
 
         Beside them are the number of full buckets, and whether there are more. The numbers are the fields of `Tallying`
         in tally.h.
-        """
-
-    def keys_that_hold(
-        self, found: Sequence[tuple[bytes, bytes]], number: int, own: int, kinds: bytes, /
-    ) -> tuple[bytes, bytes]:
-        """Return the keys whose buckets held a number (see `matching/protocol/tally.py`)."""
-
-    def held_for(self, found: Sequence[tuple[bytes, bytes]], keys: bytes, number: int, /) -> bytes:
-        """Return what the buckets of some keys held, as a reply for these (see `matching/protocol/tally.py`)."""
-
-    def pack_entries(
-        self, entries: Sequence[tuple[int, int, bytes]], tag: bytes, kinds: bytes, numbers: tuple[int, ...], /
-    ) -> tuple[list[bytes], list[bytes]]:
-        """Return the keys and the items of a command with entries (see `redis/store/entries.py`).
-
-        An entry has a number, a hint and keys. The tag begins each key of the command. The numbers are the fields of
-        `Spread` in entries.h.
         """
 
     def compare(

@@ -8,22 +8,19 @@
  * Any bytes may be passed in: invalid ones raise ValueError. All arithmetic is modulo 2**64.
  */
 
-#include "entries.h"
 #include "estimates/common_end.h"
 #include "estimates/covering.h"
 #include "estimates/deciding.h"
 #include "estimates/passages.h"
-#include "packed_fields.h"
 #include "platform.h"
 #include "prepared.h"
 #include "signing/normal_form.h"
 #include "signing/signature.h"
 #include "signing/signs.h"
-#include "small_keys.h"
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 14 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 15 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -238,10 +235,6 @@ static PyMethodDef functions[] = {
     {"context", context, METH_O, "Prepare a scheme and its key."},
     {"unicode", unicode, METH_O, "Prepare the tables of Unicode."},
     {"pack_pairs", pack_pairs, METH_VARARGS, "Pack LD symbols and gaps into few bits, or return None if impossible."},
-    {"words_end", words_end, METH_O, "Return the number of LD symbols, and the position of the last one."},
-    {"ascends", ascends, METH_O, "Return whether numbers of 8 bytes are distinct and in ascending order."},
-    {"kept_parts", kept_parts, METH_VARARGS, "Return what an index keeps of a sketch and of LD symbols."},
-    {"small_keys", (PyCFunction)(void (*)(void))small_keys, METH_FASTCALL, "Return a short key of each payload."},
     {"unpack_text", (PyCFunction)(void (*)(void))unpack_text, METH_FASTCALL, "Return the text part of a record."},
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
@@ -249,9 +242,6 @@ static PyMethodDef functions[] = {
     {"decide", decide, METH_VARARGS, "Return the place of the rule that decides each estimate, by each table of rules."},
     {"cover", cover, METH_VARARGS, "Return which parts of a text each of others has."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
-    {"keys_that_hold", keys_that_hold, METH_VARARGS, "Return the keys whose buckets held a number."},
-    {"held_for", held_for, METH_VARARGS, "Return what the buckets of some keys held, as a reply for these."},
-    {"pack_entries", pack_entries, METH_VARARGS, "Return the keys and the items of a command with entries."},
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},
     {"sign", (PyCFunction)(void (*)(void))sign, METH_FASTCALL,
      "Sign a text, or return None if its normal form has too many bytes."},

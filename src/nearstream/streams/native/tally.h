@@ -2,12 +2,83 @@
  *
  * An anchor that n earlier documents have weighs `unit` / sqrt(n), rounded down, because a rare one says more than a
  * frequent one. A band weighs as much as `band_anchors` anchors. All states with an equal digest or lineage are looked
- * at, and up to `looks` others by weight, of which `common_reads` share only what many documents have. */
+ * at, and up to `looks` others by weight, of which `common_reads` share only what many documents have.
+ *
+ * A reply of a store is a succession of buckets. Each has the index of its key (2 bytes), the count of its numbers (2
+ * bytes), and these numbers (5 bytes each). */
 
 #pragma once
 
-#include "found_buckets.h"
 #include "platform.h"
+
+enum { KEY_SIZE = 9, NUMBER_SIZE = 5, BUCKET_SIZE = 4 };
+
+static u64 number_at(const u8 *at)
+{
+    u64 number = 0;
+    for (int i = 0; i < NUMBER_SIZE; i++)
+        number = number << 8 | at[i];
+    return number;
+}
+
+static size_t two_bytes_at(const u8 *at)
+{
+    return (size_t)at[0] << 8 | at[1];
+}
+
+/* One bucket of a reply. */
+typedef struct {
+    const u8 *key, *numbers;
+    size_t count;
+} Bucket;
+
+/* Reads the bucket at `*at` and moves on. Returns 0 if no whole bucket follows. */
+static int next_bucket(const u8 **at, const u8 *end, const u8 *keys, size_t key_bytes, Bucket *bucket)
+{
+    if (end - *at < BUCKET_SIZE)
+        return 0;
+    size_t index = two_bytes_at(*at);
+    bucket->count = two_bytes_at(*at + 2);
+    bucket->numbers = *at + BUCKET_SIZE;
+    if ((size_t)(end - bucket->numbers) < bucket->count * NUMBER_SIZE || (index + 1) * KEY_SIZE > key_bytes)
+        return 0;
+    bucket->key = keys + index * KEY_SIZE;
+    *at = bucket->numbers + bucket->count * NUMBER_SIZE;
+    return 1;
+}
+
+static int holds(const Bucket *bucket, u64 number)
+{
+    for (size_t i = 0; i < bucket->count; i++)
+        if (number_at(bucket->numbers + i * NUMBER_SIZE) == number)
+            return 1;
+    return 0;
+}
+
+/* Gives the keys and the reply at one place of a list of pairs. Returns 0 after an error. */
+static int found_at(PyObject *found, Py_ssize_t place, const u8 **keys, size_t *key_bytes, const u8 **reply, size_t *size)
+{
+    PyObject *pair = PyList_GetItem(found, place);
+    char *first, *second;
+    Py_ssize_t first_size, second_size;
+    if (!pair || !PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
+        PyErr_SetString(PyExc_TypeError, "found: pairs of keys and a reply expected");
+        return 0;
+    }
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(pair, 0), &first, &first_size) < 0 ||
+        PyBytes_AsStringAndSize(PyTuple_GetItem(pair, 1), &second, &second_size) < 0)
+        return 0;
+    *keys = (const u8 *)first, *key_bytes = (size_t)first_size;
+    *reply = (const u8 *)second, *size = (size_t)second_size;
+    return 1;
+}
+
+static int is_list(PyObject *found)
+{
+    if (!PyList_Check(found))
+        PyErr_SetString(PyExc_TypeError, "found: a list expected");
+    return PyList_Check(found);
+}
 
 enum { WEIGHT_MAX = 65535, ROW_SIZE = 16 };
 enum { BY_DIGEST = 1, BY_LINEAGE = 2, IN_FULL_BUCKET = 4, DIRECT = BY_DIGEST | BY_LINEAGE };

@@ -6,11 +6,13 @@ become index keys.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace as replace_fields
+from numpy.typing import NDArray
 
 from nearstream.schemas.documents.document import ADDRESS_BYTES, ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
@@ -19,9 +21,12 @@ from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
+    GAP_BITS,
     GAP_STEPS,
     ITEM_WORDS,
+    KEPT_SLOT_BITS,
     KEPT_SYMBOL_BITS,
+    SLOTS,
     SPLIT_SYMBOL_BITS,
     WINDOW_RULES,
     WORD_SYMBOL_BITS,
@@ -34,7 +39,6 @@ from nearstream.streams.fingerprints.parameters import (
     SketchRules,
     TextRules,
 )
-from nearstream.streams.native import native
 
 SPEC = 1  # raised when an algorithm changes, since a changed number changes the name by itself
 SMALL_KEY_BYTES = 8
@@ -121,7 +125,7 @@ class Scheme:
             return key.small_key(salt + kind + value)[:SMALL_KEY_BYTES]
 
         def index_keys(kind: bytes, values: bytes, width: int) -> tuple[bytes, ...]:
-            return tuple(dict.fromkeys(native.small_keys(key.permutation, salt + kind, values, width)))
+            return tuple(dict.fromkeys(key.small_keys(salt + kind, values, width)))
 
         bands: tuple[bytes, ...] = ()
         anchors: tuple[bytes, ...] = ()
@@ -156,7 +160,7 @@ class Scheme:
         What estimates read remains, with the fields that identify the document.
         """
         stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
-        sketch, ld = native.kept_parts(signature.sketch, signature.ld, stored, KEPT_SYMBOL_BITS[stored])
+        sketch, ld = kept_sketch(signature.sketch), kept_symbols(signature.ld, stored)
         raw_digest = signature.raw_digest[:VERSION_BYTES]
         return replace_fields(signature, raw_digest=raw_digest, sketch=sketch, ld=ld, anchors=b"", windows=b"")
 
@@ -255,6 +259,38 @@ def band_values(sketch: bytes, slot_bytes: int, bands: int, rows: int) -> list[b
     return [sketch[start : start + width] for start in range(0, bands * width, width)]
 
 
+def kept_sketch(sketch: bytes) -> bytes:
+    """Return the low 4 bits of each slot of a sketch.
+
+    A byte holds two slots. This is b-bit minwise hashing (Li and Koenig, WWW 2010).
+    """
+    if len(sketch) == SLOTS * KEPT_SLOT_BITS // 8:
+        return sketch
+    slots = np.frombuffer(sketch, np.uint8)[:: len(sketch) // SLOTS] & 15
+    kept: bytes = (slots[::2] | slots[1::2] << 4).tobytes()
+    return kept
+
+
+def kept_symbols(ld: bytes, stored: int) -> bytes:
+    """Return LD symbols with zeros for the bits that an index does not keep.
+
+    As in a float, these are some bits of each symbol from its first one bit on, so a symbol has all of them at any
+    rate. A long gap has a word of its own, which loses nothing: it starts with zeros, because no text is that long.
+    """
+    masks = _masks(stored)
+    words = np.frombuffer(ld, masks.dtype)
+    kept: bytes = (words & masks[words >> (8 * masks.itemsize + 1 - masks.size.bit_length())]).tobytes()
+    return kept
+
+
+@cache
+def _masks(stored: int) -> NDArray[np.uint32]:
+    """Return masks of kept bits, by the bits above those that every symbol keeps."""
+    kind, gap_bits = (np.dtype("<u2"), 0) if stored == SPLIT_SYMBOL_BITS else (np.dtype("<u4"), GAP_BITS)
+    tops = range(1 << stored - KEPT_SYMBOL_BITS[stored])
+    return np.array([~((1 << top.bit_length()) - 1 << gap_bits) for top in tops]).astype(kind)
+
+
 def hit_probability(similarity: float, bands: int, rows: int) -> float:
     """Return the probability in [0, 1] that two sketches share a band.
 
@@ -266,6 +302,7 @@ def hit_probability(similarity: float, bands: int, rows: int) -> float:
 
 _LARGEST_RATE = 1 << 30
 _VARINT_BYTES = 6  # 42 bits
+_ESCAPE = (1 << GAP_BITS) - 1  # in place of a gap that follows in a word of its own
 _LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
 
 
@@ -315,12 +352,28 @@ def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
     if rules.gap_bits:
         if signature.gaps:
             raise ValueError("gaps packed with their symbols expected")
-        return native.words_end(signature.ld)
+        return _words_end(signature.ld)
     gaps = _varints(signature.gaps)
     if len(signature.ld) != 2 * len(gaps):
         raise ValueError("2 bytes and one gap for each symbol expected")
     unit = signature.rate // rules.gap_steps
     return len(gaps), sum(gaps) * unit
+
+
+def _words_end(ld: bytes) -> tuple[int, int]:
+    if len(ld) % 4:
+        raise ValueError("expected a multiple of 4 bytes")
+    words = np.frombuffer(ld, "<u4")
+    gaps = words & _ESCAPE
+    if not np.any(gaps == _ESCAPE):
+        return gaps.size, int(gaps.sum())
+    symbols, end, rest = 0, 0, iter(words.tolist())
+    for word in rest:
+        gap = word & _ESCAPE if word & _ESCAPE < _ESCAPE else next(rest, -1)
+        if gap < 0:
+            raise ValueError("expected a gap after the last escape")
+        symbols, end = symbols + 1, end + gap
+    return symbols, end
 
 
 def _varints(packed: bytes) -> list[int]:
@@ -344,7 +397,8 @@ def _invalid_anchors(signature: Signature, most: int) -> str:
     for name, packed, limit in fields:
         if len(packed) % 8 or len(packed) > 8 * limit:
             return f"{name}: at most {limit} values of 8 bytes expected"
-        if not native.ascends(packed):
+        values = np.frombuffer(packed, "<u8")
+        if not np.all(values[1:] > values[:-1]):
             return f"{name}: distinct values in ascending order expected"
     return ""
 

@@ -61,7 +61,7 @@ class Buckets:
             held = self._held.get(key)
             if held:
                 answer += (BUCKET.pack(index, len(held) // NUMBER_BYTES), held)
-            if _place(held, own) >= 0 or _place(held, hint) >= 0:
+            if place_of(own, held) >= 0 or place_of(hint, held) >= 0:
                 continue
             heads, cap = self._shapes[key[:1]]
             kept = held if len(held) < cap else held[:heads] + held[heads + NUMBER_BYTES :]
@@ -82,7 +82,7 @@ class Buckets:
         number = _packed(entry.number)
         for key in split(entry.keys):
             held = self._held.get(key)
-            at = _place(held, number)
+            at = place_of(number, held)
             if at >= 0:
                 self._held.put(key, held, held[:at] + held[at + NUMBER_BYTES :])
 
@@ -111,7 +111,7 @@ class HeldInMemory:
         held = self._several.get(key)
         if held is None:
             chunk = self._chunks[self._chunk_of(key)]
-            at = _place(chunk, key, _SINGLE_BYTES)
+            at = place_of(key, chunk, _SINGLE_BYTES)
             held = b"" if at < 0 else chunk[at + KEY_BYTES : at + _SINGLE_BYTES]
         return held
 
@@ -124,7 +124,7 @@ class HeldInMemory:
         at = self._chunk_of(key)
         chunk = self._chunks[at]
         if len(before) == NUMBER_BYTES:
-            place = _place(chunk, key, _SINGLE_BYTES)
+            place = place_of(key, chunk, _SINGLE_BYTES)
             self._chunks[at] = chunk[:place] + chunk[place + _SINGLE_BYTES :]
             self._singles -= 1
         if len(numbers) == NUMBER_BYTES:
@@ -155,7 +155,7 @@ def split(keys: bytes) -> Sequence[bytes]:
     return unpack(f"{KEY_BYTES}s" * (len(keys) // KEY_BYTES), keys)
 
 
-def _place(packed: bytes, piece: bytes, width: int = NUMBER_BYTES) -> int:
+def place_of(piece: bytes, packed: bytes, width: int = NUMBER_BYTES) -> int:
     """Return where a piece begins among pieces of a width, -1 if it is not there."""
     at = packed.find(piece)
     while at > 0 and at % width:

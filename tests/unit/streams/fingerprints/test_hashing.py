@@ -17,4 +17,7 @@ def test_1024_payloads_of_one_mmh3_hash_have_different_small_keys() -> None:
     payloads = [b"".join(b if choice >> place & 1 else a for place in range(10)) for choice in range(1024)]
     assert len({mmh3_x64_128_digest(each, 7) for each in payloads}) == 1
     assert len({KEY.small_key(each) for each in payloads}) == 1024
+    assert [KEY.small_key(b"p" + each)[:8] for each in payloads] == KEY.small_keys(
+        b"p", b"".join(payloads), len(a) * 10
+    )
     assert len({KEY.digest(each) for each in payloads}) == 1024

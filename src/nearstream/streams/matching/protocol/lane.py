@@ -37,8 +37,7 @@ from nearstream.streams.matching.protocol.choosing import Choice, choose, is_und
 from nearstream.streams.matching.protocol.decision import pack_decision, unpack_decision
 from nearstream.streams.matching.protocol.known import Known
 from nearstream.streams.matching.protocol.meeting import Judge, Meeting, Pause
-from nearstream.streams.matching.protocol.tally import crowded_keys, keys_without, unseen
-from nearstream.streams.native import native
+from nearstream.streams.matching.protocol.tally import crowded_keys, keys_that_hold, keys_without, unseen
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Leave, Note, Proposal, Query, Shortened
 from nearstream.streams.store.registration import Labelling, Put, Registered, Removal, Status
 from nearstream.streams.store.store import Store
@@ -307,8 +306,9 @@ class Lane:
 
         The first two members of a bucket stay there, in whatever order they look.
         """
-        keys = native.keys_that_hold(case.found, representative, case.number, BAND + ANCHOR)
-        return b"".join((*keys, crowded_keys(case.found, before, BAND + ANCHOR)))
+        is_out = representative in case.relied  # these buckets were not entered
+        keys = b"" if is_out else keys_that_hold(case.found, representative, BAND + ANCHOR)
+        return keys + crowded_keys(case.found, before, BAND + ANCHOR)
 
 
 def shortened(cases: Iterable[Case]) -> list[Shortened]:

@@ -1,6 +1,5 @@
 """Finds the earlier documents that share keys with those of a batch, and compares the most likely ones."""
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -8,9 +7,7 @@ from nearstream.streams.matching.protocol.case import Case, Compared
 from nearstream.streams.matching.protocol.choosing import pick, representative_of
 from nearstream.streams.matching.protocol.decision import Decision, founder_of
 from nearstream.streams.matching.protocol.known import Known
-from nearstream.streams.matching.protocol.tally import Shared, keys_without, shortlist, without
-from nearstream.streams.native import native
-from nearstream.streams.store.buckets import split
+from nearstream.streams.matching.protocol.tally import Shared, keys_that_hold, keys_without, shortlist, without
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, Entry, Join, Leave, Query, View
 
@@ -93,21 +90,14 @@ class Meeting:
             await self.meet(cases, known)
 
     async def look_at_words(self, cases: Sequence[Case]) -> None:
-        """Enter the buckets of words.
-
-        Among likely copies in a batch, the first with a key enters its bucket. The others rely on it.
-        """
+        """Enter the buckets of words, but for those that hold the hint of a document."""
         looking = [case for case in cases if not case.left]
-        shared = entered_by_others([case for case in looking if case.decision is None and not case.is_late])
-        rest = {case: keys_without(case.words, b"".join(shared.get(case, {}).values())) for case in looking}
-        await self.look(looking, rest.__getitem__)
+        await self.look(looking, lambda case: case.words)
         for case in looking:
             if case.hint:
-                _, case.left = native.keys_that_hold(case.found, case.hint, case.number, BAND + ANCHOR)
+                own = keys_that_hold(case.found, case.number, BAND + ANCHOR)
+                case.left = keys_without(keys_that_hold(case.found, case.hint, BAND + ANCHOR), own)
                 case.relied = {case.hint} if case.left else set()
-        for case, firsts in shared.items():
-            for first, keys in firsts.items():
-                rely(case, first, keys)
 
     async def find_twins(self, cases: Sequence[Case], known: Known) -> None:
         """Let exact copies leave out all buckets of words, if a living, decided state of a full family is there."""
@@ -309,38 +299,3 @@ class Meeting:
         await self._read({number for numbers in wanted.values() for number in numbers}, known)
         for case, numbers in wanted.items():
             await self._compare(case, sorted(numbers), known)
-
-
-def entered_by_others(cases: Sequence[Case]) -> dict[Case, Mapping[Case, bytes]]:
-    """Return the keys that documents leave to others of their batch, by who enters these.
-
-    Documents with one hint seem to be copies of each other, and of the document that is the hint.
-    """
-    groups = defaultdict[int, list[Case]](list)
-    for case in sorted(cases, key=lambda case: case.number):
-        groups[case.hint or case.number].append(case)
-    left: dict[Case, Mapping[Case, bytes]] = {}
-    for group in groups.values():
-        entering: dict[bytes, Case] = {}
-        for case in group if len(group) > 1 else ():
-            others = defaultdict[Case, list[bytes]](list)
-            for key in split(case.words):
-                first = entering.setdefault(key, case)
-                if first is not case:
-                    others[first].append(key)
-            if others:
-                left[case] = {first: b"".join(keys) for first, keys in others.items()}
-    return left
-
-
-def rely(case: Case, first: Case, keys: bytes) -> None:
-    """Let a document leave out keys that another one has asked for, and give it what was found there.
-
-    The other one is in these buckets now, or relies on its hint there.
-    """
-    entered = keys_without(keys, first.left)
-    for some, number in ((entered, first.number), (keys_without(keys, entered), 0)):
-        if some:
-            case.relied.add(number or first.hint)
-            case.found.append((some, native.held_for(first.found, some, number)))
-    case.left += keys

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from struct import Struct
 
 from nearstream.streams.native import native
-from nearstream.streams.store.buckets import BUCKET, split
+from nearstream.streams.store.buckets import BUCKET, place_of, split
 from nearstream.streams.store.limits import BAND_CAP, HEADS, LINEAGE_CAP, IndexLimits
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, KEY_BYTES, LINEAGE
 from nearstream.streams.store.registration import NUMBER_BYTES
@@ -132,19 +132,44 @@ def keys_without(keys: bytes, some: bytes) -> bytes:
 
 def without(found: Found, keys: bytes) -> list[tuple[bytes, bytes]]:
     """Return what buckets held, without some keys that are asked for again."""
-    rest = [(each, keys_without(each, keys)) for each, _ in found]
-    return [(some, native.held_for([one], some, 0)) for one, (_, some) in zip(found, rest, strict=True) if some]
+    again = frozenset(split(keys))
+    return [
+        (each, b"".join(bucket for key, bucket in _buckets_of(each, reply) if key not in again))
+        for each, reply in found
+    ]
+
+
+def keys_that_hold(found: Found, number: int, kinds: bytes) -> bytes:
+    """Return the keys of some kinds whose buckets held a number."""
+    wanted, held = number.to_bytes(NUMBER_BYTES, "big"), list[bytes]()
+    for keys, reply in found:
+        at, place = 0, reply.find(wanted)
+        while at < len(reply) and place >= 0:
+            index, count = BUCKET.unpack_from(reply, at)
+            start, at = at + BUCKET.size, at + BUCKET.size + NUMBER_BYTES * count
+            if place < at:
+                key = keys[KEY_BYTES * index : KEY_BYTES * (index + 1)]
+                is_whole = (place - start) % NUMBER_BYTES == 0 or place_of(wanted, reply[start:at]) >= 0
+                if is_whole and key[0] in kinds:
+                    held.append(key)
+                place = reply.find(wanted, at)
+    return b"".join(held)
 
 
 def held_by(found: Found, least: int = 1) -> Iterator[tuple[bytes, list[int]]]:
     """Yield each key whose bucket held at least so many numbers, and these."""
     for keys, reply in found:
-        at = 0
-        while at < len(reply):
-            index, count = BUCKET.unpack_from(reply, at)
-            at += BUCKET.size
-            starts = range(at, at + NUMBER_BYTES * count, NUMBER_BYTES)
-            at = starts.stop
-            if count >= least:
-                numbers = [int.from_bytes(reply[start : start + NUMBER_BYTES], "big") for start in starts]
-                yield keys[KEY_BYTES * index : KEY_BYTES * (index + 1)], numbers
+        for key, bucket in _buckets_of(keys, reply):
+            starts = range(BUCKET.size, len(bucket), NUMBER_BYTES)
+            if len(starts) >= least:
+                yield key, [int.from_bytes(bucket[start : start + NUMBER_BYTES], "big") for start in starts]
+
+
+def _buckets_of(keys: bytes, reply: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each key whose bucket held numbers, and this bucket as the reply has it."""
+    at = 0
+    while at < len(reply):
+        index, count = BUCKET.unpack_from(reply, at)
+        end = at + BUCKET.size + NUMBER_BYTES * count
+        yield keys[KEY_BYTES * index : KEY_BYTES * (index + 1)], reply[at:end]
+        at = end

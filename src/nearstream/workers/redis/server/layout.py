@@ -122,9 +122,7 @@ LAYOUT_FORMAT = ">c8BI2I2I4I4I4I4I4"  # epoch, `FORMAT`, slots, partitions, coun
 # Epoch, lease, calls of the lane that were acknowledged, partition that is written for, partitions, retention in ms,
 # most entries of an anchor bucket.
 HEADER_FORMAT = ">c8c8I4I2I2I6I2"
-# Number, hint, counts of its buckets and of those that others of the call visit too. The fields of all follow, then for
-# each of those its place among them, and its index in the call.
-ENTRY_FORMAT, SHARED_FORMAT = ">c5c5I2I2", ">I2I2"
+ENTRY_FORMAT = ">c5c5I2"  # number, hint, count of its buckets. The fields of all follow
 BUCKET_FORMAT = BUCKET.format
 ORDER_FORMAT = ">I6I2I6I4I4"  # observed + `TIME_SHIFT`, partition + 1, offset, version
 ITEM_FORMAT = ">BI5I6c4c9"  # kind, number, time, chunk of the registry, hash of the document key

@@ -1,18 +1,25 @@
 """The calls of slots as commands of a server, and what its replies say."""
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
+from struct import unpack
 from typing import Any, NamedTuple
 
-from nearstream.streams.native import native
+import numpy as np
+
 from nearstream.streams.store.limits import IndexBehindError, IndexLostError, IndexUnavailableError
-from nearstream.streams.store.messages import Entry
+from nearstream.streams.store.messages import KEY_BYTES, Entry
+from nearstream.streams.store.registration import NUMBER_BYTES
 from nearstream.streams.store.store import Call
 from nearstream.workers.redis.server.functions import function_name
 from nearstream.workers.redis.server.layout import (
     BUCKET_KINDS,
     COVER_FIELD,
+    ENTRY_FORMAT,
     EPOCH_BYTES,
+    FIELD_BYTES,
     FIELDS,
     FIRST_FIELD,
     HEADER_FORMAT,
@@ -25,7 +32,10 @@ from nearstream.workers.redis.server.layout import (
 from nearstream.workers.redis.store import families, states
 
 BUCKETS_CAP = 1_024  # of one command, so that none takes the server for long
-_KINDS = b"".join(BUCKET_KINDS)
+_ENTRY = python_struct(ENTRY_FORMAT)
+_KEY = np.dtype([("kind", "u1"), ("hash", ">u8")])
+_SLOT_BITS, _FIELDS = np.uint64(16), np.uint64(FIELDS)
+_POWERS = 10 ** np.arange(FIELD_BYTES - 1, -1, -1, dtype=np.uint64)
 _HEADER = python_struct(HEADER_FORMAT)
 _MAX_ITEMS = 64  # in one function call, so that none takes the server for long
 _WAIT_MS = 2_000
@@ -35,11 +45,28 @@ _Packed = tuple[list[bytes], list[bytes]]
 def pack_entries(layout: StoreLayout, tag: bytes, batch: Sequence[Entry]) -> _Packed:
     """Return keys and items of a command. A batch may have more entries than fit in.
 
-    An item is number and hint of an entry, the counts of its buckets and of those that other entries share, the field
-    of each bucket, and place and index of each shared one.
+    The hash of a key without the bits that decide its slot, divided by the fields of a chunk, leaves the field. The
+    quotient modulo the chunks of its kind is the chunk. numpy does that for all keys at once, a fifth of the time.
     """
-    chunks = [layout.chunks[kind] for kind in BUCKET_KINDS]
-    return native.pack_entries(list(batch), tag, _KINDS, (*chunks, FIRST_FIELD, FIELDS, BUCKETS_CAP))
+    ends = [0, *accumulate(len(entry.keys) // KEY_BYTES for entry in batch)]
+    ends = ends[: max(2, bisect_right(ends, BUCKETS_CAP))]
+    keys = np.frombuffer(b"".join([entry.keys for entry in batch[: len(ends) - 1]]), _KEY)
+    rest, fields = np.divmod(keys["hash"].astype(np.uint64) >> _SLOT_BITS, _FIELDS)
+    chunks = np.ones(256, np.uint64)
+    chunks[[kind[0] for kind in BUCKET_KINDS]] = [layout.chunks[kind] for kind in BUCKET_KINDS]
+    names = np.empty(keys.size, [("tag", f"V{len(tag)}"), ("kind", "u1"), ("chunk", ">u4")])
+    names["tag"], names["kind"], names["chunk"] = np.void(tag), keys["kind"], rest % chunks[keys["kind"]]
+    digits = ((fields + FIRST_FIELD)[:, None] // _POWERS % 10 + ord("0")).astype(np.uint8).tobytes()
+    items = [
+        _ENTRY.pack(_number(entry.number), _number(entry.hint), end - start)
+        + digits[FIELD_BYTES * start : FIELD_BYTES * end]
+        for entry, (start, end) in zip(batch, pairwise(ends), strict=False)
+    ]
+    return list(unpack(f"{names.itemsize}s" * keys.size, names.tobytes())), items
+
+
+def _number(number: int) -> bytes:
+    return number.to_bytes(NUMBER_BYTES, "big")
 
 
 def _unpack_same(_layout: StoreLayout, _item: object, _now_ms: int, answer: Any) -> Any:  # noqa: ANN401 - see _FORMS

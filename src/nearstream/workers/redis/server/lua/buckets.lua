@@ -21,17 +21,6 @@ local function take_out(_, _, held, number)
   return place and string.sub(held, 1, place - 1) .. string.sub(held, place + NUMBER_BYTES)
 end
 
--- Return the index of each bucket of an item that others of the call visit too.
-local function shared_buckets(item, at, count)
-  local shared = {}
-  for _ = 1, count do
-    local i, index
-    i, index, at = struct.unpack(SHARED_FORMAT, item, at)
-    shared[i] = index
-  end
-  return shared
-end
-
 local function write_bucket(key, field, numbers)
   if numbers == '' then
     redis.call('HDEL', key, field)
@@ -41,39 +30,25 @@ local function write_bucket(key, field, numbers)
 end
 
 -- Change buckets, and return for each that held a number its index, their count, and the numbers. An item is
--- `ENTRY_FORMAT` and what follows it. The keys of all items follow each other. A bucket that several items visit is read
--- once, and written by `write_shared`.
+-- `ENTRY_FORMAT`, then the fields of its buckets. The keys of all items follow each other.
 local function visit(c, item, change, inserts)
-  local number, hint, count, shares, at = struct.unpack(ENTRY_FORMAT, item)
+  local number, hint, count, at = struct.unpack(ENTRY_FORMAT, item)
   local call, sub, keys, key_at, own, parts = redis.call, string.sub, c.keys, c.key_at, stored(number), {}
   local known, is_held = {[own] = number, [stored(hint)] = hint}, false
-  local buckets, shared = c.buckets, shared_buckets(item, at + FIELD_BYTES * count, shares)
   for i = 0, count - 1 do
-    local key, field, index = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1), shared[i]
-    local held = index and buckets[index]
-    if not held then
-      -- Both commands say whether the bucket is empty. The cheaper one is tried first, as the last bucket was.
-      held = (is_held or not inserts) and call('HGET', key, field)
-      if not held and inserts and call('HSETNX', key, field, own) == 0 then held = call('HGET', key, field) end
-      is_held = held
-      if held then
-        held = known[held] or numbers_in(held)
-      else
-        held = ''
-        if index then buckets[index] = inserts and number or '' end
-        if c.has_over and inserts and has_to_sweep(field) then sweep_buckets(c, key) end
-      end
-    end
-    if held ~= '' then
+    local key, field = keys[key_at + i], sub(item, at, at + FIELD_BYTES - 1)
+    -- Both commands say whether the bucket is empty. The cheaper one is tried first, as the last bucket was.
+    local held = (is_held or not inserts) and call('HGET', key, field)
+    if not held and inserts and call('HSETNX', key, field, own) == 0 then held = call('HGET', key, field) end
+    is_held = held
+    if held then
+      held = known[held] or numbers_in(held)
       parts[#parts + 1] = struct.pack(BUCKET_FORMAT, i, #held / NUMBER_BYTES)
       parts[#parts + 1] = held
       local changed = change and change(c, key, held, number, hint)
-      if index then
-        buckets[index] = changed or held
-        if changed then c.changed[index] = {key, field} end
-      elseif changed then
-        write_bucket(key, field, changed)
-      end
+      if changed then write_bucket(key, field, changed) end
+    elseif c.has_over and inserts and has_to_sweep(field) then
+      sweep_buckets(c, key)
     end
     at = at + FIELD_BYTES
   end
@@ -81,10 +56,6 @@ local function visit(c, item, change, inserts)
   return parts
 end
 
-local function write_shared(c)
-  for index, place in pairs(c.changed) do write_bucket(place[1], place[2], c.buckets[index]) end
-end
-
-define('enter', true, function(c, item) return table.concat(visit(c, item, append, true)) end, write_shared)
+define('enter', true, function(c, item) return table.concat(visit(c, item, append, true)) end)
 define('peek', false, function(c, item) return table.concat(visit(c, item)) end)
-define('withdraw', true, function(c, item) return #visit(c, item, take_out) end, write_shared)
+define('withdraw', true, function(c, item) return #visit(c, item, take_out) end)

@@ -4,7 +4,7 @@
 -- time, an answer for each item | LOST | REBUILDING | GAP, offset up to which all is done.
 local function begin(keys, args, writes)
   local c, epoch, lease, known, partition = {tag = string.sub(keys[1], 1, -2), keys = keys, key_at = FIRST_KEY, renewed = {}}
-  c.buckets, c.changed, c.left = {}, {}, {}
+  c.left = {}
   epoch, lease, known, partition, c.partitions, c.retention, c.cap = struct.unpack(HEADER_FORMAT, args[1])
   local facts = redis.call('HMGET', keys[1], 'layout', 'rebuilder', 'now', 'over', 'removed')
   if string.sub(facts[1] or '', 1, EPOCH_BYTES) ~= epoch then return nil, {'LOST'} end
@@ -17,14 +17,13 @@ local function begin(keys, args, writes)
   return c
 end
 
--- Make a function that gives an answer for each item, and then writes what these have left to do.
-local function define(name, writes, answer, finish)
+-- Make a function that gives an answer for each item.
+local function define(name, writes, answer)
   redis.register_function{function_name = 'nearstream_store_' .. name .. '_@@', callback = function(keys, args)
     local c, refusal = begin(keys, args, writes)
     if not c then return refusal end
     local stored_now, reply = c.now, {c.count}
     for i = 2, #args do reply[i + 1] = answer(c, args[i]) end
-    if finish then finish(c) end
     reply[2] = string.format('%.f', c.now)
     if c.now > stored_now then redis.call('HSET', keys[1], 'now', reply[2]) end
     return reply
