@@ -9,7 +9,6 @@ import numpy as np
 from nearstream.streams.estimates.comparing import unrelated_costs
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from tests.reference.alignment import Alignment, MatchingBlock, total
-from tests.reference.isolated import isolated_edits, passage_doubt
 from tests.reference.matching_symbols import RATIO_STEPS, cheapest_path
 from tests.reference.scattered import scattered_edits
 
@@ -26,6 +25,8 @@ _NARROW_SHARE = 0.5
 _HIDDEN_WEIGHT = 0.65
 _HIDDEN_BLOCKS = 8
 _MAX_EXPONENT = 20.0
+_PLACES = 8  # changed places, which are few up to this count
+_WORD, _PASSAGE_DEVIATION, _Z_90 = 12.0, 4.5, 1.645
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class ByteDistance:
 def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: int, *, equal: bool) -> ByteDistance:
     """Estimate the edit distance of the whole texts.
 
-    A few small edits, and edits all over the texts, are counted. Others are the cheapest path from block to block of
-    common text. All methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
+    Edits all over the texts are counted. Others are the cheapest path from block to block of common text. Both methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
     """
     shorter, longer = alignment.shorter.n_bytes, alignment.longer.n_bytes
     least = longer - shorter
@@ -52,13 +52,24 @@ def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: i
     if equal or not alignment.matches:
         value = 0.0 if equal else expected
         return ByteDistance(value, least, expected, value, value, scattered=False)
-    edits = isolated_edits(alignment) or scattered_edits(alignment)
+    edits = scattered_edits(alignment)
     value = _block_edits(blocks, shorter, longer, rate) if edits is None else edits.value
     value = min(max(value, least), expected)
     if edits is None:
         doubt = passage_doubt(alignment)
         return ByteDistance(value, least, expected, value - doubt, value + doubt, scattered=False)
     return ByteDistance(value, least, expected, min(value, edits.low), max(value, edits.high), scattered=edits.single)
+
+
+def passage_doubt(alignment: Alignment) -> float:
+    """Return the error of the distance of texts with few changed places, in bytes, and 0 for other texts."""
+    grain = max(1, alignment.shorter.grain, alignment.longer.grain)
+    steps = zip(alignment.lost.tolist(), *alignment.gaps.tolist(), strict=True)
+    rooms = [min(one, other) - LD_WINDOW_BYTES for lost, one, other in steps if lost or abs(other - one) >= grain]
+    if len(rooms) > _PLACES:
+        return 0.0
+    edits = total([max(1.0, room / _WORD) for room in rooms])
+    return _Z_90 * _PASSAGE_DEVIATION * sqrt(edits) * (alignment.shorter.n_bytes / alignment.shorter.characters)
 
 
 def _block_edits(blocks: Sequence[MatchingBlock], shorter: int, longer: int, rate: int) -> float:

@@ -1,8 +1,7 @@
 /* Edit distance from aligned LD signatures, with its 90 % band.
  *
- * A few small edits, and edits all over the texts, are counted (isolated.h, scattered.h). Others are the cheapest path
- * from block to block of common text. All methods refine the distance of two LD signatures (Coates: "A Fast Metric of
- * Document Similarity").
+ * Edits all over the texts are counted (scattered.h). Others are the cheapest path from block to block of common text.
+ * Both methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
  *
  * Between edits at random, common runs have exponential lengths, m bytes on average. A run of N - 1 + x bytes contains
  * a sampled window with the probability 1 - exp(-x / rate). Of all runs, exp(-(N - 1) / m) m / (m + rate) are seen, and
@@ -13,13 +12,16 @@
 #pragma once
 
 #include "estimates/common_text.h"
+#include "estimates/scattered.h"
 #include "platform.h"
 
 #define LEAST_COST 0.70
 #define NARROW_SHARE 0.5
 #define HIDDEN_WEIGHT 0.65
 #define MAX_EXPONENT 20.0
-enum { NARROW_RATES = 4, HIDDEN_BLOCKS = 8, BANDS = 8 };
+#define WORD_PLACE 12.0
+#define PASSAGE_DEVIATION 4.5
+enum { NARROW_RATES = 4, HIDDEN_BLOCKS = 8, BANDS = 8, PLACES_MAX = 8 };
 
 static const double band_from[BANDS] = {0.0, 0.01, 0.03, 0.06, 0.10, 0.20, 0.30, 0.40};
 static const double band_minus[BANDS] = {0.003, 0.009, 0.014, 0.022, 0.030, 0.060, 0.090, 0.200};
@@ -90,6 +92,23 @@ static double block_edits(Room *room, size_t in_order, size_t moved, const doubl
     memcpy(end, (double[]){sizes[0], sizes[1], sizes[0], sizes[1], 0}, NUMBERS_PER_BLOCK * sizeof(double));
     Costs costs = {shares, NARROW_RATES * rate, NARROW_SHARE, wide, LEAST_COST * wide};
     return cost_of_path(room->used, all.count + 1, &costs, room->paths);
+}
+
+/* Returns how far the distance of texts that differ in a few places may be off, in bytes, 0 if there are many. */
+static double passage_doubt(const Text text[2], i64 grain, double width)
+{
+    size_t matches = matches_of(text), places = 0;
+    double edits = 0;
+    for (size_t k = 0; k <= matches; k++) {
+        Step step = step_before(text, k, matches);
+        if (!step.lost && llabs(step.gap[1] - step.gap[0]) < most_of(1, grain))
+            continue;
+        if (++places > PLACES_MAX)
+            return 0;
+        double own = (double)(least_of(step.gap[0], step.gap[1]) - LD_WINDOW_BYTES) / WORD_PLACE;
+        edits += own > 1 ? own : 1;
+    }
+    return Z_90 * PASSAGE_DEVIATION * sqrt(edits) * width;
 }
 
 /* Writes the 90 % band of a distance, which includes all that another reading gives. */

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "estimates/distance.h"
-#include "estimates/isolated.h"
 #include "platform.h"
 
 #define GATE_SHARE 0.04
@@ -173,12 +172,8 @@ static int find_blocks(Side both[2], i64 rate, i64 least, Comparing *with, Found
         return 0;
     size_t numbers = write_blocks(text, &with->reach, grain, with->room.in_order);
     found->in_order = (Blocks){with->room.in_order, numbers / NUMBERS_PER_BLOCK};
-    Difference places[PLACES_MAX];
-    size_t count = write_differences(text, grain, places);
-    found->scattered = isolated_edits(text, places, count, both[0].content, both[1].content, rate);
-    if (!found->scattered.found)
-        found->scattered = scattered_edits(text, both[0].content, both[1].content, rate);
-    found->doubt = passage_doubt(places, count, width_of(both[0].content));
+    found->scattered = scattered_edits(text, both[0].content, both[1].content, rate);
+    found->doubt = passage_doubt(text, grain, width_of(both[0].content));
     double left = (double)(found->common - found->matches), enough = MOVED_SHARE * (double)text[0].size;
     if (!found->matches || left < MOVED_SYMBOLS || left < enough)
         return 1;
