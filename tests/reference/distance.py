@@ -44,7 +44,8 @@ class ByteDistance:
 def edit_distance(alignment: Alignment, blocks: Sequence[MatchingBlock], rate: int, *, equal: bool) -> ByteDistance:
     """Estimate the edit distance of the whole texts.
 
-    Edits all over the texts are counted. Others are the cheapest path from block to block of common text. Both methods refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
+    Edits all over the texts are counted. Others are the cheapest path from block to block of common text. Both methods
+    refine the distance of two LD signatures (Coates: "A Fast Metric of Document Similarity").
     """
     shorter, longer = alignment.shorter.n_bytes, alignment.longer.n_bytes
     least = longer - shorter

@@ -280,7 +280,7 @@ VARIANTS: dict[str, Variant] = {
     "hints are trusted": Variant(Plan(lane=HintsAreTrusted), 1_000),
     "dead ones are relied on": Variant(Plan(lane=DeadOnesAreReliedOn), 1, 1_276),
     "founders stay out": Variant(Plan(lane=FoundersStayOut), 300),
-    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 5_221),
+    "copies stay out": Variant(Plan(lane=CopiesStayOut), 1, 21_654),
     "copies leave all": Variant(Plan(lane=CopiesLeaveAll), 100),
     "copies crowd": Variant(Plan(lane=CopiesCrowd, storm=True, documents=120), 60),
     "twins are free": Variant(Plan(lane=TwinsAreFree, chain=True), 1, 6_003_366),

@@ -121,9 +121,9 @@ def test_reports_that_differ_in_two_words_are_near_duplicates_at_their_distance(
         numbers = found.estimate
         errors.append(numbers.changed_characters - true)
         held.append(round(numbers.low) <= true <= max(round(numbers.high), numbers.changed_characters))
-    assert abs(fmean(errors)) < 1.5
-    assert fmean(map(abs, errors)) < 4
-    assert fmean(held) >= 0.85
+    assert abs(fmean(errors)) < 4  # of 400 characters
+    assert fmean(map(abs, errors)) < 5
+    assert fmean(held) >= 0.9
 
 
 def test_what_is_added_to_a_whole_text_is_a_containment() -> None:
