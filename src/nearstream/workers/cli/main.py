@@ -24,7 +24,7 @@ from nearstream.workers.config.exit_codes import Exit, RefusalError
 from nearstream.workers.config.settings import SettingsError, load
 from nearstream.workers.operations.terminal import print_message
 
-_HINT = " (`nearstream doctor` says what to do)"
+_HINT = " (`nearstream doctor` says what to do. With `serve --index`, ask the API)"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
