@@ -29,7 +29,7 @@ class DeploymentRecord:
     signatures_partitions: int  # number of partitions of `signatures`, which decides where a document key lives
 
 
-_NAME = re.compile(r"((?P<preset>.*?)-\d+-u\d.*)-k(?P<key>[^-]*)")  # of a scheme, and first what no key decides
+_NAME = re.compile(r"\A((?P<preset>.*?)-\d+-u\d.*)-k(?P<key>[^-]*)")  # of a scheme, and first what no key decides
 
 Records = Mapping[str, DeploymentRecord]
 
