@@ -30,8 +30,8 @@ TEXTS = {
 FROZEN = {
     "noise-1-u14-k0d3e89c8-872fb593": "ebd6189 c605ff0 0ea0cce f07424b 5b14c3e 3e31c7a 3707236 be63b0a d085d75",
     "compact-1-u14-k0d3e89c8-e57f8fa8": "cc96b68 d385f27 09ce85f 53cf64c e6a085d d135ad8 8f8da68 d9bbaa0 c6eec3f",
-    "fine-1-u14-k0d3e89c8-674f0a9b": "f2600db 9cd91c9 af2f026 f07424b 5b14c3e 0b82f06 0a7d25c aa78431 bf78bc4",
-    "mail-1-u14-k0d3e89c8-a900a9c2": "e392efc 8d1bc37 af2f026 cd36aea 6142a07 d55d855 b7f8475 36c65e7 8bcdc9f",
+    "fine-1-u14-k0d3e89c8-547a5fec": "f2600db 9cd91c9 af2f026 f07424b 5b14c3e 0b82f06 0a7d25c 38064d2 bf78bc4",
+    "mail-1-u14-k0d3e89c8-4938d537": "e392efc 8d1bc37 af2f026 cd36aea 6142a07 d55d855 b7f8475 3a97871 8bcdc9f",
 }
 
 

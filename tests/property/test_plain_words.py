@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
+from nearstream.streams.fingerprints.plain_letters import TWINS
 from nearstream.streams.fingerprints.plain_words import fixed_forms, plain_words, plain_words_slowly
 from nearstream.streams.fingerprints.rewriting import rewritten
 from tests.reference.signing import signers
 from tests.support.made_up import sign
 
-RULES = TextRules(spelling="plain/4")
+RULES = TextRules(spelling="plain/5")
 TURKISH_CAPITALS = {"i": "\u0130", "\u0131": "I"}
 ARABIC = "ابتثجحخدذرزسشصضطظعغفقكلمنهويةىأإآؤئ"
 POINTS = "\u05b0\u05b4\u05b8\u05bc\u05c1"
@@ -115,15 +116,24 @@ def test_a_text_has_one_form_in_both_writings_of_its_language(name: str, data: s
     assert form(text) == form(other)
 
 
+# Of these both writings differ in case, points of code or punctuation alone.
+EXACT = {
+    *("Turkish in pieces", "Uzbek", "Uzbek on a keyboard", "Ukrainian", "Ukrainian in print", "Romanian with cedilla"),
+    *("Romanian in pieces", "Romanian in capitals", "Khmer with breaks", "Thai with breaks", "Lao with breaks"),
+    *("Burmese with breaks", "Korean in pieces"),
+}
+
+
 @pytest.mark.parametrize("name", LANGUAGES)
-def test_both_writings_of_a_language_are_exact_duplicates(name: str) -> None:
+def test_both_writings_of_a_language_are_copies_and_equal_only_if_they_look_so(name: str) -> None:
     language = LANGUAGES[name]
     text = language.between.join(language.letters[at:] + language.letters[:at] for at in range(9))
     other, text = language.other(text), text.replace("\n", "")
     assert other != text
     signed = [sign(each, "a", signer) for signer in signers("fine") for each in (text, other)]
-    assert len({each.digest for each in signed}) == 1
+    assert len({each.digest[8:] for each in signed}) == 1
     assert len({each.sketch for each in signed}) == 1
+    assert (len({each.digest for each in signed}) == 1) == (name in EXACT)
 
 
 @pytest.mark.parametrize(("letters", "same"), [
@@ -146,7 +156,8 @@ def test_blanks_beside_letters_of_east_asia_say_nothing(parts: list[list[str]], 
     assert form(text) == form(other)
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=60))
+# A capital may look like one of another script whose small form does not.
+@given(st.text(st.characters(codec="utf-8", exclude_characters="".join(map("".join, TWINS.values()))), max_size=60))
 def test_case_changes_no_form(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text)
     assert form(plain.casefold()) == form(plain)
@@ -168,3 +179,19 @@ def test_a_letter_has_its_fixed_form_beside_each_other_one() -> None:
     for one in letters:
         for text in (" ".join(f"a{one}{other}i" for other in letters), "".join(f"{one}{other}" for other in letters)):
             assert plain_words(text, RULES) == plain_words_slowly(text, RULES), one
+
+
+STRANGE = st.text(st.one_of(st.characters(), st.characters(categories=["Cs"]),
+                            st.sampled_from("aeo\u0430\u0435\u043e\u03bf\u00ad\u200d\u064b\u0623\u0e01 \n5-")),
+                  max_size=60)  # fmt: skip
+
+
+@given(STRANGE, st.integers(0, 60))
+def test_an_invisible_character_changes_nothing(text: str, place: int) -> None:
+    assert form(text[:place] + "\u2060" + text[place:]) == form(text + "\u2060")
+
+
+@given(STRANGE)
+def test_ascii_words_around_any_text_remain(text: str) -> None:
+    read = form(f"plain words at the start. {text} plain words at the end.")
+    assert (read.startswith("plain words at the start"), read.endswith("plain words at the end")) == (True, True)

@@ -15,7 +15,7 @@ from tests.reference.distance import edit_distance
 from tests.reference.intervals import distance_band
 from tests.reference.pair import pair
 
-_LEAST_ROWS, _ORDERED_PART, _TOUCHED = 0.3, 0.5, 3
+_LEAST_ROWS, _ORDERED_PART, _TOUCHED, _REPEATED = 0.3, 0.5, 3, 0.06
 _CHANCE = 2.0**-KEPT_SLOT_BITS
 
 
@@ -50,6 +50,7 @@ def estimate(a: Signature, b: Signature) -> Estimate:
     shared_shorter, shared = ratio(common, counts[0]), ratio(common, min(counts))
     symbol_resemblance = ratio(common, sum(counts) - common)
     bounded_resemblance = min(sketch_resemblance, ratio(min(counts), max(counts)))
+    moved_symbols = alignment.common - alignment.matches
     text_in_order = min(1.0, in_order.common / shorter.n_bytes)
     spreads = min(1.0, in_order.spreads[0] / shorter.n_bytes), min(1.0, in_order.spreads[1] / longer.n_bytes)
     longer_characters = max(shorter.characters, longer.characters)
@@ -79,7 +80,7 @@ def estimate(a: Signature, b: Signature) -> Estimate:
         shared_shorter=shared_shorter,
         shared=shared,
         common_words=shared * both.fewer_words,
-        order_gap=max(0.0, shared_shorter - text_in_order),
+        order_gap=max(0.0, shared_shorter - text_in_order, ratio(moved_symbols, windows) - _REPEATED),
         mean_resemblance=symbol_resemblance if both.rate else bounded_resemblance,
         spread=min(spreads),
         distance_ratio=value / longer_characters,

@@ -34,7 +34,7 @@ from nearstream.workers.redis.reading.members import Index
 
 HOSTILE_KEY = b"<img src=x onerror=alert(1)>\xff"
 NOW_MS = 1_772_440_200_000  # in the middle of a minute of the live page
-SCHEME = "fine-1-u14-k0d3e89c8-674f0a9b"
+SCHEME = "fine-1-u14-k0d3e89c8-547a5fec"
 
 
 def ref(name: str, at_ms: int = NOW_MS) -> DocumentRef:

@@ -63,7 +63,7 @@ class ChangeEvent(RelationEvent, frozen=True, kw_only=True):
     # the older was found. New text is inside them. Empty if `added` is 0.
     new_spans: Places
     new_spans_omitted: Count  # How many more such parts there are.
-    # Whether letters and digits are equal, so that only signs differ, such as currency or operators.
+    # Whether only signs such as currency or operators, or the spelling of words differ.
     symbols_differ: bool
 
 

@@ -1,124 +1,118 @@
-"""Letters that a person reads as others, made by tests/support/letter_table.py. Do not edit it.
+"""Characters that a person reads as others, by rules on the data of Unicode 14.0."""
 
-Each key is a source in Unicode 14.0. Its rows are hexadecimal code points and what they become, for texts in NFKC.
-"""
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final
 
-# fmt: off
-LETTERS: dict[str, str] = {
-    "CaseFolding.txt, status C and F": (
-        "df:73+73 130:69 1f0:6a+30c 345:3b9 3c2:3c3 1c80:432 1c81:434 1c82:43e 1c83:441 1c84:442 1c85:442 1c86:44a "
-        "1c87:463 1c88:a64b 1e96:68+331 1e97:74+308 1e98:77+30a 1e99:79+30a 1e9e:73+73 1fb3:3b1+3b9 1fbc:3b1+3b9 "
-        "1fc3:3b7+3b9 1fcc:3b7+3b9 1ff3:3c9+3b9 1ffc:3c9+3b9 "
-    ),
-    "CaseFolding.txt, status T: Turkish and Azeri i": (
-        "131:69 "
-    ),
-    "LineBreak.txt, class ZW: zero width space": (
-        "200b: "
-    ),
-    "The Unicode Standard 14.0, section 12.2, Bengali: khanda ta": (
-        "9ce:9a4+9cd "
-    ),
-    "The Unicode Standard 14.0, section 12.9, Malayalam: chillu forms": (
-        "d7a:d23+d4d d7b:d28+d4d d7c:d30+d4d d7d:d32+d4d d7e:d33+d4d d7f:d15+d4d "
-    ),
-    "The Unicode Standard 14.0, section 7.1, Latin: s with cedilla for comma below": (
-        "15e:219 15f:219 "
-    ),
-    "The Unicode Standard 14.0, section 7.1, Latin: t with cedilla for comma below": (
-        "162:21b 163:21b "
-    ),
-    "The Unicode Standard 14.0, section 7.4, Cyrillic: io": (
-        "401:435 451:435 "
-    ),
-    "The Unicode Standard 14.0, section 7.8, Modifier Letters: apostrophes": (
-        "2b9:27 2bb:27 2bc:27 2bd:27 2be:27 2bf:27 2c8:27 a78b:27 a78c:27 "
-    ),
-    "The Unicode Standard 14.0, section 9.1, Hebrew: digraphs of Yiddish": (
-        "5f0:5d5+5d5 5f1:5d5+5d9 5f2:5d9+5d9 "
-    ),
-    "The Unicode Standard 14.0, section 9.2, Arabic: forms of heh, and teh marbuta": (
-        "629:647 6be:647 6c0:647 6c1:647 6c2:647 6c3:647 6d5:647 "
-    ),
-    "The Unicode Standard 14.0, section 9.2, Arabic: forms of kaf": (
-        "6a9:643 6aa:643 "
-    ),
-    "The Unicode Standard 14.0, section 9.2, Arabic: yeh with and without dots": (
-        "649:64a 6cc:64a "
-    ),
-    "UnicodeData.txt, category Mn: points and accents of Hebrew": (
-        "591: 592: 593: 594: 595: 596: 597: 598: 599: 59a: 59b: 59c: 59d: 59e: 59f: 5a0: 5a1: 5a2: 5a3: 5a4: 5a5: 5a6: "
-        "5a7: 5a8: 5a9: 5aa: 5ab: 5ac: 5ad: 5ae: 5af: 5b0: 5b1: 5b2: 5b3: 5b4: 5b5: 5b6: 5b7: 5b8: 5b9: 5ba: 5bb: 5bc: "
-        "5bd: 5bf: 5c1: 5c2: 5c4: 5c5: 5c7: "
-    ),
-    "UnicodeData.txt, decimal digit values": (
-        "660:30 661:31 662:32 663:33 664:34 665:35 666:36 667:37 668:38 669:39 6f0:30 6f1:31 6f2:32 6f3:33 6f4:34 "
-        "6f5:35 6f6:36 6f7:37 6f8:38 6f9:39 7c0:30 7c1:31 7c2:32 7c3:33 7c4:34 7c5:35 7c6:36 7c7:37 7c8:38 7c9:39 "
-        "966:30 967:31 968:32 969:33 96a:34 96b:35 96c:36 96d:37 96e:38 96f:39 9e6:30 9e7:31 9e8:32 9e9:33 9ea:34 "
-        "9eb:35 9ec:36 9ed:37 9ee:38 9ef:39 a66:30 a67:31 a68:32 a69:33 a6a:34 a6b:35 a6c:36 a6d:37 a6e:38 a6f:39 "
-        "ae6:30 ae7:31 ae8:32 ae9:33 aea:34 aeb:35 aec:36 aed:37 aee:38 aef:39 b66:30 b67:31 b68:32 b69:33 b6a:34 "
-        "b6b:35 b6c:36 b6d:37 b6e:38 b6f:39 be6:30 be7:31 be8:32 be9:33 bea:34 beb:35 bec:36 bed:37 bee:38 bef:39 "
-        "c66:30 c67:31 c68:32 c69:33 c6a:34 c6b:35 c6c:36 c6d:37 c6e:38 c6f:39 ce6:30 ce7:31 ce8:32 ce9:33 cea:34 "
-        "ceb:35 cec:36 ced:37 cee:38 cef:39 d66:30 d67:31 d68:32 d69:33 d6a:34 d6b:35 d6c:36 d6d:37 d6e:38 d6f:39 "
-        "de6:30 de7:31 de8:32 de9:33 dea:34 deb:35 dec:36 ded:37 dee:38 def:39 e50:30 e51:31 e52:32 e53:33 e54:34 "
-        "e55:35 e56:36 e57:37 e58:38 e59:39 ed0:30 ed1:31 ed2:32 ed3:33 ed4:34 ed5:35 ed6:36 ed7:37 ed8:38 ed9:39 "
-        "f20:30 f21:31 f22:32 f23:33 f24:34 f25:35 f26:36 f27:37 f28:38 f29:39 1040:30 1041:31 1042:32 1043:33 1044:34 "
-        "1045:35 1046:36 1047:37 1048:38 1049:39 1090:30 1091:31 1092:32 1093:33 1094:34 1095:35 1096:36 1097:37 "
-        "1098:38 1099:39 17e0:30 17e1:31 17e2:32 17e3:33 17e4:34 17e5:35 17e6:36 17e7:37 17e8:38 17e9:39 1810:30 "
-        "1811:31 1812:32 1813:33 1814:34 1815:35 1816:36 1817:37 1818:38 1819:39 1946:30 1947:31 1948:32 1949:33 "
-        "194a:34 194b:35 194c:36 194d:37 194e:38 194f:39 19d0:30 19d1:31 19d2:32 19d3:33 19d4:34 19d5:35 19d6:36 "
-        "19d7:37 19d8:38 19d9:39 1a80:30 1a81:31 1a82:32 1a83:33 1a84:34 1a85:35 1a86:36 1a87:37 1a88:38 1a89:39 "
-        "1a90:30 1a91:31 1a92:32 1a93:33 1a94:34 1a95:35 1a96:36 1a97:37 1a98:38 1a99:39 1b50:30 1b51:31 1b52:32 "
-        "1b53:33 1b54:34 1b55:35 1b56:36 1b57:37 1b58:38 1b59:39 1bb0:30 1bb1:31 1bb2:32 1bb3:33 1bb4:34 1bb5:35 "
-        "1bb6:36 1bb7:37 1bb8:38 1bb9:39 1c40:30 1c41:31 1c42:32 1c43:33 1c44:34 1c45:35 1c46:36 1c47:37 1c48:38 "
-        "1c49:39 1c50:30 1c51:31 1c52:32 1c53:33 1c54:34 1c55:35 1c56:36 1c57:37 1c58:38 1c59:39 a620:30 a621:31 "
-        "a622:32 a623:33 a624:34 a625:35 a626:36 a627:37 a628:38 a629:39 a8d0:30 a8d1:31 a8d2:32 a8d3:33 a8d4:34 "
-        "a8d5:35 a8d6:36 a8d7:37 a8d8:38 a8d9:39 a900:30 a901:31 a902:32 a903:33 a904:34 a905:35 a906:36 a907:37 "
-        "a908:38 a909:39 a9d0:30 a9d1:31 a9d2:32 a9d3:33 a9d4:34 a9d5:35 a9d6:36 a9d7:37 a9d8:38 a9d9:39 a9f0:30 "
-        "a9f1:31 a9f2:32 a9f3:33 a9f4:34 a9f5:35 a9f6:36 a9f7:37 a9f8:38 a9f9:39 aa50:30 aa51:31 aa52:32 aa53:33 "
-        "aa54:34 aa55:35 aa56:36 aa57:37 aa58:38 aa59:39 abf0:30 abf1:31 abf2:32 abf3:33 abf4:34 abf5:35 abf6:36 "
-        "abf7:37 abf8:38 abf9:39 104a0:30 104a1:31 104a2:32 104a3:33 104a4:34 104a5:35 104a6:36 104a7:37 104a8:38 "
-        "104a9:39 10d30:30 10d31:31 10d32:32 10d33:33 10d34:34 10d35:35 10d36:36 10d37:37 10d38:38 10d39:39 11066:30 "
-        "11067:31 11068:32 11069:33 1106a:34 1106b:35 1106c:36 1106d:37 1106e:38 1106f:39 110f0:30 110f1:31 110f2:32 "
-        "110f3:33 110f4:34 110f5:35 110f6:36 110f7:37 110f8:38 110f9:39 11136:30 11137:31 11138:32 11139:33 1113a:34 "
-        "1113b:35 1113c:36 1113d:37 1113e:38 1113f:39 111d0:30 111d1:31 111d2:32 111d3:33 111d4:34 111d5:35 111d6:36 "
-        "111d7:37 111d8:38 111d9:39 112f0:30 112f1:31 112f2:32 112f3:33 112f4:34 112f5:35 112f6:36 112f7:37 112f8:38 "
-        "112f9:39 11450:30 11451:31 11452:32 11453:33 11454:34 11455:35 11456:36 11457:37 11458:38 11459:39 114d0:30 "
-        "114d1:31 114d2:32 114d3:33 114d4:34 114d5:35 114d6:36 114d7:37 114d8:38 114d9:39 11650:30 11651:31 11652:32 "
-        "11653:33 11654:34 11655:35 11656:36 11657:37 11658:38 11659:39 116c0:30 116c1:31 116c2:32 116c3:33 116c4:34 "
-        "116c5:35 116c6:36 116c7:37 116c8:38 116c9:39 11730:30 11731:31 11732:32 11733:33 11734:34 11735:35 11736:36 "
-        "11737:37 11738:38 11739:39 118e0:30 118e1:31 118e2:32 118e3:33 118e4:34 118e5:35 118e6:36 118e7:37 118e8:38 "
-        "118e9:39 11950:30 11951:31 11952:32 11953:33 11954:34 11955:35 11956:36 11957:37 11958:38 11959:39 11c50:30 "
-        "11c51:31 11c52:32 11c53:33 11c54:34 11c55:35 11c56:36 11c57:37 11c58:38 11c59:39 11d50:30 11d51:31 11d52:32 "
-        "11d53:33 11d54:34 11d55:35 11d56:36 11d57:37 11d58:38 11d59:39 11da0:30 11da1:31 11da2:32 11da3:33 11da4:34 "
-        "11da5:35 11da6:36 11da7:37 11da8:38 11da9:39 16a60:30 16a61:31 16a62:32 16a63:33 16a64:34 16a65:35 16a66:36 "
-        "16a67:37 16a68:38 16a69:39 16ac0:30 16ac1:31 16ac2:32 16ac3:33 16ac4:34 16ac5:35 16ac6:36 16ac7:37 16ac8:38 "
-        "16ac9:39 16b50:30 16b51:31 16b52:32 16b53:33 16b54:34 16b55:35 16b56:36 16b57:37 16b58:38 16b59:39 1e140:30 "
-        "1e141:31 1e142:32 1e143:33 1e144:34 1e145:35 1e146:36 1e147:37 1e148:38 1e149:39 1e2f0:30 1e2f1:31 1e2f2:32 "
-        "1e2f3:33 1e2f4:34 1e2f5:35 1e2f6:36 1e2f7:37 1e2f8:38 1e2f9:39 1e950:30 1e951:31 1e952:32 1e953:33 1e954:34 "
-        "1e955:35 1e956:36 1e957:37 1e958:38 1e959:39 "
-    ),
-    "UnicodeData.txt, decomposition: Greek without accents": (
-        "386:3b1 388:3b5 389:3b7 38a:3b9 38c:3bf 38e:3c5 38f:3c9 390:3b9 3aa:3b9 3ab:3c5 3ac:3b1 3ad:3b5 3ae:3b7 "
-        "3af:3b9 3b0:3c5 3ca:3b9 3cb:3c5 3cc:3bf 3cd:3c5 3ce:3c9 1f00:3b1 1f01:3b1 1f02:3b1 1f03:3b1 1f04:3b1 1f05:3b1 "
-        "1f06:3b1 1f07:3b1 1f08:3b1 1f09:3b1 1f0a:3b1 1f0b:3b1 1f0c:3b1 1f0d:3b1 1f0e:3b1 1f0f:3b1 1f10:3b5 1f11:3b5 "
-        "1f12:3b5 1f13:3b5 1f14:3b5 1f15:3b5 1f18:3b5 1f19:3b5 1f1a:3b5 1f1b:3b5 1f1c:3b5 1f1d:3b5 1f20:3b7 1f21:3b7 "
-        "1f22:3b7 1f23:3b7 1f24:3b7 1f25:3b7 1f26:3b7 1f27:3b7 1f28:3b7 1f29:3b7 1f2a:3b7 1f2b:3b7 1f2c:3b7 1f2d:3b7 "
-        "1f2e:3b7 1f2f:3b7 1f30:3b9 1f31:3b9 1f32:3b9 1f33:3b9 1f34:3b9 1f35:3b9 1f36:3b9 1f37:3b9 1f38:3b9 1f39:3b9 "
-        "1f3a:3b9 1f3b:3b9 1f3c:3b9 1f3d:3b9 1f3e:3b9 1f3f:3b9 1f40:3bf 1f41:3bf 1f42:3bf 1f43:3bf 1f44:3bf 1f45:3bf "
-        "1f48:3bf 1f49:3bf 1f4a:3bf 1f4b:3bf 1f4c:3bf 1f4d:3bf 1f50:3c5 1f51:3c5 1f52:3c5 1f53:3c5 1f54:3c5 1f55:3c5 "
-        "1f56:3c5 1f57:3c5 1f59:3c5 1f5b:3c5 1f5d:3c5 1f5f:3c5 1f60:3c9 1f61:3c9 1f62:3c9 1f63:3c9 1f64:3c9 1f65:3c9 "
-        "1f66:3c9 1f67:3c9 1f68:3c9 1f69:3c9 1f6a:3c9 1f6b:3c9 1f6c:3c9 1f6d:3c9 1f6e:3c9 1f6f:3c9 1f70:3b1 1f72:3b5 "
-        "1f74:3b7 1f76:3b9 1f78:3bf 1f7a:3c5 1f7c:3c9 1f80:3b1+3b9 1f81:3b1+3b9 1f82:3b1+3b9 1f83:3b1+3b9 1f84:3b1+3b9 "
-        "1f85:3b1+3b9 1f86:3b1+3b9 1f87:3b1+3b9 1f88:3b1+3b9 1f89:3b1+3b9 1f8a:3b1+3b9 1f8b:3b1+3b9 1f8c:3b1+3b9 "
-        "1f8d:3b1+3b9 1f8e:3b1+3b9 1f8f:3b1+3b9 1f90:3b7+3b9 1f91:3b7+3b9 1f92:3b7+3b9 1f93:3b7+3b9 1f94:3b7+3b9 "
-        "1f95:3b7+3b9 1f96:3b7+3b9 1f97:3b7+3b9 1f98:3b7+3b9 1f99:3b7+3b9 1f9a:3b7+3b9 1f9b:3b7+3b9 1f9c:3b7+3b9 "
-        "1f9d:3b7+3b9 1f9e:3b7+3b9 1f9f:3b7+3b9 1fa0:3c9+3b9 1fa1:3c9+3b9 1fa2:3c9+3b9 1fa3:3c9+3b9 1fa4:3c9+3b9 "
-        "1fa5:3c9+3b9 1fa6:3c9+3b9 1fa7:3c9+3b9 1fa8:3c9+3b9 1fa9:3c9+3b9 1faa:3c9+3b9 1fab:3c9+3b9 1fac:3c9+3b9 "
-        "1fad:3c9+3b9 1fae:3c9+3b9 1faf:3c9+3b9 1fb0:3b1 1fb1:3b1 1fb2:3b1+3b9 1fb4:3b1+3b9 1fb6:3b1 1fb7:3b1+3b9 "
-        "1fb8:3b1 1fb9:3b1 1fba:3b1 1fc2:3b7+3b9 1fc4:3b7+3b9 1fc6:3b7 1fc7:3b7+3b9 1fc8:3b5 1fca:3b7 1fd0:3b9 "
-        "1fd1:3b9 1fd2:3b9 1fd6:3b9 1fd7:3b9 1fd8:3b9 1fd9:3b9 1fda:3b9 1fe0:3c5 1fe1:3c5 1fe2:3c5 1fe4:3c1 1fe5:3c1 "
-        "1fe6:3c5 1fe7:3c5 1fe8:3c5 1fe9:3c5 1fea:3c5 1fec:3c1 1ff2:3c9+3b9 1ff4:3c9+3b9 1ff6:3c9 1ff7:3c9+3b9 "
-        "1ff8:3bf 1ffa:3c9 "
-    ),
+import numpy as np
+from numpy.typing import NDArray
+
+from nearstream.streams.fingerprints.plain_letters import beyond_ascii
+from nearstream.streams.fingerprints.unicode_tables import REPLACED, fold_table, lower_case
+
+# Characters that become the last one of their group, with the section of the Unicode Standard about them.
+_ONE_LETTER: Final = (
+    "\u0649\u06cc\u064a",  # 9.2: the Arabic yeh with and without dots
+    "\u0624\u0648",  # 9.2: with a hamza, and without
+    "\u0622\u0623\u0625\u0671\u0627",
+    "\u0626\u064a",
+    "\u06a9\u06aa\u0643",  # 9.2: kaf
+    "\u0629\u06be\u06c0\u06c1\u06c2\u06c3\u06d5\u0647",  # 9.2: heh and teh marbuta
+    "\u02b9\u02bb\u02bc\u02bd\u02be\u02bf\u02c8\ua78b\ua78c'",  # 7.8: apostrophes
+    "\u0131i",  # the Turkish and Azeri i
+    "\u0451\u0435",  # 7.4: the Cyrillic io
+)
+_SEVERAL: Final = {
+    **{"\u05f0": "\u05d5\u05d5", "\u05f1": "\u05d5\u05d9", "\u05f2": "\u05d9\u05d9"},  # 9.1: digraphs of Yiddish
+    **{"\u0d7a": "\u0d23\u0d4d", "\u0d7b": "\u0d28\u0d4d", "\u0d7c": "\u0d30\u0d4d"},  # 12.9: chillu of Malayalam
+    **{"\u0d7d": "\u0d32\u0d4d", "\u0d7e": "\u0d33\u0d4d", "\u0d7f": "\u0d15\u0d4d"},
+    "\u09ce": "\u09a4\u09cd",  # 12.2: khanda ta of Bengali
 }
+# Invisible characters: soft hyphens, joiners, variation selectors (Default_Ignorable_Code_Point of
+# Unicode 14) and zero width spaces.
+_INVISIBLE: Final = (
+    *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+    *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+    *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+# Marks that NFKC has not composed, points and accents of Hebrew, marks of Arabic, and the line that stretches Arabic
+# words. The iota below of Greek is no mark.
+_MARKS: Final = (
+    *((0x300, 0x344), (0x346, 0x36F), (0x591, 0x5BD), (0x5BF, 0x5BF), (0x5C1, 0x5C2), (0x5C4, 0x5C5), (0x5C7, 0x5C7)),
+    *((0x610, 0x61A), (0x640, 0x640), (0x64B, 0x65F), (0x670, 0x670), (0x6D6, 0x6DC), (0x6DF, 0x6E8), (0x6EA, 0x6ED)),
+)
+_TAGS: Final = range(0xE0020, 0xE0080)  # with which flags of regions are written
+_COMBINING = re.compile("[\u0300-\u036f]")
+_CEDILLA: Final = str.maketrans("\u015f\u0163", "\u0219\u021b")  # which Romanian writes with a comma below
+_CODES: Final = (*range(0x80, 0x3000), *range(0xA600, 0xAC00), *range(0x10000, 0x1F200))  # of such characters
+_GREEK = range(0x370, 0x400)
+# Latin with accents and strokes, small capitals and characters in boxes, by their names in Unicode, which no
+# version changes. NFKC reads all other styles but parentheses.
+_LATIN_NAME = re.compile(
+    r"(?:NEGATIVE (?:CIRCLED|SQUARED) |PARENTHESIZED )?(?:LATIN|REGIONAL INDICATOR SYMBOL) (?:SMALL |CAPITAL )?LETTER "
+    r"(?:SMALL CAPITAL |SCRIPT |OPEN )?([A-Z]|AE|OE|ALPHA|IOTA|UPSILON)(?: WITH .+)?"
+)
+_LATIN_GREEK: Final = {"ALPHA": "a", "IOTA": "i", "UPSILON": "u"}
+
+
+@cache
+def letters() -> dict[int, str]:
+    """Return what characters of texts in NFKC become, where this is not their lower case."""
+    listed = {letter: group[-1] for group in _ONE_LETTER for letter in group[:-1]} | _SEVERAL
+    rows = {}
+    for code in _CODES:
+        letter = chr(code)
+        plain = _plain(letter, listed)
+        if plain != letter and "".join(map(lower_case, plain)) != lower_case(letter):
+            rows[code] = plain
+    return rows | dict.fromkeys((*_codes(_INVISIBLE), *_codes(_MARKS)), "")
+
+
+@cache
+def _seen() -> NDArray[np.bool_]:
+    """Return which characters are others than what they become, but for case and punctuation."""
+    seen = np.zeros(0x110000, dtype=np.bool_)
+    rows = letters().items()
+    seen[[code for code, plain in rows if plain not in ("", "'", chr(code).casefold()[0])]] = True
+    seen[[*_codes(_MARKS), *_TAGS]] = True
+    return seen
+
+
+def unfolded(text: str) -> str:
+    """Return the characters of a text that become others, in lower case and in order.
+
+    A text is found in either spelling, which is not equal for that.
+    """
+    if text.isascii():
+        return ""
+    beyond = beyond_ascii(text)
+    if _COMBINING.search(beyond):
+        beyond = beyond_ascii(unicodedata.normalize("NFC", text))
+    codes = np.frombuffer(beyond.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    found = codes[_seen().take(codes)].tobytes().decode("utf-32-le", "surrogatepass")
+    return found.lower().translate(_CEDILLA)
+
+
+def _codes(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
+    return (code for first, last in spans for code in range(first, last + 1))
+
+
+def _plain(letter: str, listed: dict[str, str]) -> str:
+    kind, name = unicodedata.category(letter), _LATIN_NAME.fullmatch(unicodedata.name(letter, ""))
+    if fold_table()[ord(letter)] & REPLACED:
+        return letter
+    if name:
+        return _LATIN_GREEK.get(name[1], name[1].lower())
+    if unicodedata.normalize("NFKC", letter) != letter:
+        return letter
+    if kind == "Nd":
+        return str(unicodedata.decimal(letter))
+    folded = letter.casefold()
+    if folded in listed:
+        return listed[folded]
+    parts = unicodedata.normalize("NFD", folded)
+    if ord(parts[0]) in _GREEK:
+        return "".join(part for part in parts if not unicodedata.combining(part)).casefold()
+    return folded

@@ -31,7 +31,7 @@ class TextRules:
     # A text is spaceless if at least one in `spaceless_share` of its code points belongs to a script without spaces.
     # Spaces are not counted. 0: no text is spaceless.
     spaceless_share: int = 5
-    # `plain/4` leaves out invisible characters and Arabic vowel marks, reads characters that imitate those of another
+    # `plain/5` leaves out invisible characters and Arabic vowel marks, reads characters that imitate those of another
     # script, and then all as languages do (`plain_words.py`, `spelling.py`). Empty: every code point counts.
     spelling: str = ""
     signs: str = ""  # `signs/1` lets texts be equal only if their signs that mean something are. Empty: no sign counts.

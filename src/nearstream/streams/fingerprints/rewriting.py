@@ -34,7 +34,7 @@ _PIECE_END = re.compile(r"[ \n]|\Z")
 _SEARCHED_CHARACTERS = 32 * 1024  # while all other threads wait
 _MATCH_MAX_CHARACTERS = 4096  # more than any match of the pattern has, with what it looks at behind it
 WITHOUT_NOTICES: Final = "mail/2"
-UMLAUTS: Final = "plain/4 umlauts"  # the spelling of a text in a language with umlauts
+UMLAUTS: Final = "plain/5 umlauts"  # the spelling of a text in a language with umlauts
 _WORD_LETTERS = 12  # fewer than a window has bytes, so that this word makes no two mails alike
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # digits are masked
 
@@ -146,7 +146,7 @@ def plain_text(text: str, rules: TextRules) -> str:
     if rules.spelling:
         # Python has another lower case of this letter at the end of a word.
         plain = plain_words(as_meant(text), rules).replace("\u03a3", "\u03c3")
-        text = joined(plain, has_umlauts=rules.spelling == UMLAUTS)
+        text = joined(plain, text, has_umlauts=rules.spelling == UMLAUTS)
     return mask_personal(text, rules) if rules.masks else text
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-_LEAST = 12  # rows
+_LEAST = 8  # rows
 _CHARACTERS, _WORDS = 48, 5  # at most, of a short row
 _NUMBER: Final = re.compile(r"\A[^\w\n]*[0-9]{1,4}[.)][ \t]")
 _APART: Final = re.compile(r"[\W_]+")

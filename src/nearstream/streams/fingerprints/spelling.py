@@ -1,34 +1,52 @@
 """Spellings of one text that are no matter of single characters.
 
-These are escapes of HTML in a text, UTF-8 that was read as Windows-1252, characters set apart, digits within words,
-numbers with and without groups, and the umlauts of German and Scandinavian texts as two characters.
+These are escapes of HTML in a text, bytes that were read in another charset, characters set apart, digits within words,
+groups in numbers, and the umlauts of German and Scandinavian texts as two characters.
 """
 
+import codecs
 import html
 import re
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import Any
 
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 
 _ESCAPE = re.compile(r"&(?:amp;)?(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,500}>")
-_HIGH = bytes(range(0x80, 0xC0))
-# What Windows-1252 and Latin-1 make of the bytes that follow the first one of a character in UTF-8.
-_FOLLOWING = {ord(each): byte for byte, each in zip(_HIGH, _HIGH.decode("latin-1"), strict=True)}
-_FOLLOWING |= {ord(bytes([byte]).decode("cp1252", "replace")): byte for byte in _HIGH}
-_FOLLOWING.pop(0xFFFD)
-_AFTER = f"[{''.join(map(re.escape, map(chr, _FOLLOWING)))}]"
-_MISREAD = re.compile(f"(?:[\u00c2-\u00df]{_AFTER}|[\u00e0-\u00ef]{_AFTER}{{2}}|[\u00f0-\u00f4]{_AFTER}{{3}})+")
-_MISREAD_MIN = 3
-_LEAD = "\u00c2".encode()[:1]  # with which each character begins in UTF-8 that begins such a run
-# By byte what it is: `a` of a word, `0` a digit, `,` a sign within numbers, or a blank.
+_ONLY_BEYOND = b" " * 0x80 + bytes(range(0x80, 0x100))
+# Charsets in which UTF-8 is read, each with a byte that UTF-8 of such a text has.
+_CHARSETS = {"cp1252": b"\xc3", "latin-1": b"\xc3", "cp1250": b"\xc4", "cp1251": b"\xd0", "koi8-r": b"\xd1"}
+_MISREAD_MIN, _MISREAD_SHARE, _SIGNS_SHARE, _RUNS = 6, 0.75, 0.08, 24
+# Charsets of Russian that are read as each other or as Latin, and three characters that are a fifth of a Russian text.
+_RUSSIAN_AS = (("cp1251", "koi8-r"), ("koi8-r", "cp1251"), ("cp1252", "cp1251"), ("cp1252", "koi8-r"))
+_FREQUENT, _FREQUENT_SHARE, _SAMPLE = "\u043e\u0430\u0438\u041e\u0410\u0418", 0.15, 2_048
+_LETTERS = bytes(range(0xC0, 0x100))  # of Russian, by their bytes in each of these charsets
+_BEYOND = re.compile("[^\x00-\x7f]+")
+# By byte what it is: `a` of a word, `0` a digit, `,` a sign that may be within words and numbers, or a blank. Print has
+# signs and blanks beyond ASCII, which begin with two of these bytes.
+_SIGNS, _BLANK = b".,'-_*|/~\xe2", 0xC2
 _SHAPE = bytes(
-    ord("a" if chr(byte).isalpha() or byte >= 0xC0 else "0" if chr(byte).isdigit() else "," if byte in b",.'" else " ")
-    for byte in range(256)
+    ord(
+        ","
+        if byte in _SIGNS
+        else "0"
+        if byte in b"0123456789"
+        else "a"
+        if chr(byte).isalpha() or byte > _BLANK
+        else " "
+    )
+    for byte in (0x20 if byte == _BLANK else byte for byte in range(0x100))
 )
-_APART, _GROUPED = b" a a a a ", b"0,000,000"
-_LETTERS_APART = re.compile(r"(?<![^\W_])(?:[^\W\d_] )+[^\W\d_](?![^\W_])")
-_GROUPS = re.compile(r"(?<![0-9.,'])[0-9]{1,3}([,.'])[0-9]{3}(?:\1[0-9]{3})+(?![0-9])")
-_WITHIN = (b"a0a", b"a00a")
+_FOLLOWING = bytes(range(0x80, 0xC0))
+_APART = r"(?<![^\W_])[^\W\d_]({})[^\W\d_](?:\1[^\W\d_])*(?![^\W_])"
+_WORDS_APART = 2
+_BLANKS_APART, _SIGNS_APART = re.compile(_APART.format(" ")), re.compile(_APART.format(r"[.\-_*|/~]"))
+# A comma or apostrophe in front of a group of digits, also of two as in India.
+_GROUP = re.compile(r"[,'\u2019](?<=[0-9].)(?<!\b0.)(?<![0-9]{4}.)(?<!\.[0-9]{3}.)(?=(?:[0-9]{2},)*[0-9]{3}(?![0-9]))")
+_GROUPS = re.compile(r"(?<![0-9+])(?<![0-9][ .])[1-9][0-9]{0,2}([ .])[0-9]{3}(?:\1[0-9]{3})+(?![ .-]?[0-9])")
+_ADDRESS = re.compile(r"(?:(?:1[0-9]|2[0-5]|[1-9])?[0-9](?:\.|\Z)){4}")
 # A digit, or one twice, within a word that can be spoken. Names of products and ids mostly cannot, or have more digits.
 _WITH_DIGITS = re.compile(r"(?<![^\W_])[a-zA-Z]+(?:([013457])\1?[a-zA-Z]+)+(?![^\W_])")
 _UNSPOKEN = re.compile("[aeiouy]{4}|[^aeiouy]{4}|^[^aeiouy]+$", re.IGNORECASE)
@@ -41,56 +59,128 @@ _AND = (" und ", " og ", " och ")  # which each page in these languages has seve
 _AND_CHARACTERS = 2_000
 
 
+@lru_cache(maxsize=1)
 def as_meant(text: str) -> str:
-    """Return a text without escapes of HTML, and as UTF-8 where it was read as Windows-1252.
+    """Return a text without escapes of HTML, and in the charset in which it was written.
 
-    Escapes are resolved twice, and tags that come out of them are left out. UTF-8 was misread if there are three such
-    runs at least, and most characters beyond ASCII belong to them.
+    Escapes are resolved twice, and tags that come out of them are left out.
     """
     if "&" in text and _ESCAPE.search(text):
         meant = html.unescape(html.unescape(text))
         text = _TAG.sub(" ", meant) if "&lt;" in text else meant
-    if text.isascii() or _LEAD not in text.encode("utf-8", "surrogatepass") or not _MISREAD.search(text):
+    if text.isascii() or not _may_be_misread(text.encode("utf-8", "surrogatepass")):
         return text
-    misread = sum(len(run) for run in _MISREAD.findall(text))
-    if misread < 2 * _MISREAD_MIN or 2 * misread < len(beyond_ascii(text)):
+    return _as_russian(_as_utf8(_as_utf8(text)))
+
+
+def _may_be_misread(raw: bytes) -> bool:
+    return b"\xc3" in raw or b"\xd0" in raw or b"\xd1" in raw or b"\xc4" in raw
+
+
+def _as_utf8(text: str) -> str:
+    """Return a text as UTF-8 where it was read in another charset.
+
+    It was misread if most characters of the first runs beyond ASCII are UTF-8 in that charset, and some are signs, as
+    in no word in capitals.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    found = {charset: 0 for charset, byte in _CHARSETS.items() if byte in raw}
+    if not found:
         return text
-    return _MISREAD.sub(_as_utf8, text)
+    runs = b" ".join(raw.translate(_ONLY_BEYOND).split(None, _RUNS)[:_RUNS]).decode("utf-8", "ignore")
+    for charset in found:
+        sent = codecs.charmap_encode(runs, "replace", _bytes_in(charset))[0].decode("utf-8", "ignore")
+        found[charset] = len(beyond_ascii(sent).encode())
+    charset = max(found, key=lambda each: found[each])
+    characters = len(runs) - runs.count(" ")
+    if found[charset] < max(_MISREAD_MIN, _MISREAD_SHARE * characters):
+        return text
+    if sum(map(str.isalpha, runs)) > (1 - _SIGNS_SHARE) * characters:
+        return text
+    return _BEYOND.sub(lambda run: _sent(run[0], charset), text)
 
 
-def _as_utf8(found: re.Match[str]) -> str:
-    data = bytes(_FOLLOWING.get(ord(each), ord(each)) for each in found[0])
-    return data.decode("utf-8", "ignore") or found[0]
+def _sent(run: str, charset: str) -> str:
+    try:
+        return codecs.charmap_encode(run, "strict", _bytes_in(charset))[0].decode()
+    except UnicodeError:
+        return run
 
 
-def joined(text: str, *, has_umlauts: bool) -> str:
-    """Join words set apart, groups of numbers and umlauts, and read digits within words."""
-    raw = _shape(text)
-    if _APART in raw:
-        text = _LETTERS_APART.sub(lambda found: found[0].replace(" ", ""), text)
-    if _GROUPED in raw:
-        text = _GROUPS.sub(lambda found: found[0].replace(found[1], ""), text)
-    if any(within in raw for within in _WITHIN):
-        text = _WITH_DIGITS.sub(lambda found: _spoken(found[0]) or found[0], text)
-    return _without_second_letters(text) if has_umlauts else text
+@cache
+def _bytes_in(charset: str) -> Any:  # noqa: ANN401 - a type of C, which `charmap_encode` reads
+    """Return the byte of each character in a charset, where a byte without one is a control character."""
+    return codecs.charmap_build("".join(bytes((byte,)).decode(charset, "ignore") or chr(byte) for byte in range(0x100)))
 
 
-def words_with_digits(text: str) -> str:
-    """Return the words with digits that are read, which make a text another one."""
-    if not any(within in _shape(text) for within in _WITHIN):
-        return ""
-    return " ".join(found[0].lower() for found in _WITH_DIGITS.finditer(text) if _spoken(found[0]))
+def _as_russian(text: str) -> str:
+    """Return a text in the charset in which it looks like Russian, if it does not as it is."""
+    sample = text[:_SAMPLE]
+    least = max(_MISREAD_MIN, _FREQUENT_SHARE * len(sample))
+    if 2 * len(sample.encode("utf-8", "replace")) < 3 * len(sample) or 2 * sum(map(sample.count, _FREQUENT)) > least:
+        return text
+    for read, written in _RUSSIAN_AS:
+        frequent = _FREQUENT.encode(written).decode(read)
+        if sum(map(sample.count, frequent)) >= least:
+            return text.translate(
+                {ord(bytes((byte,)).decode(read)): bytes((byte,)).decode(written) for byte in _LETTERS}
+            )
+    return text
 
 
-def _spoken(word: str) -> str:
-    """Return a word as it is spoken, empty if it is hardly a word."""
-    digits, spoken = sum(map(str.isdigit, word)), word.translate(_SEEN_AS)
-    is_word = len(word) - digits >= max(_WORD_LETTERS, 3 * digits - 2) and not _UNSPOKEN.search(spoken)
-    return spoken if is_word else ""
+def joined(plain: str, text: str, *, has_umlauts: bool) -> str:
+    """Join words set apart, groups of numbers and umlauts, and read digits in words."""
+    for pattern, become in _respellings(text):
+        plain = pattern.sub(become, plain)
+    return _without_second_letters(plain) if has_umlauts else plain
 
 
-def _shape(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").translate(_SHAPE, _HIGH)
+def respelled(text: str) -> str:
+    """Return what `joined` reads as other words and numbers, which makes a text another one."""
+    return " ".join(
+        found[0].lower()
+        for pattern, become in _respellings(text)
+        for found in pattern.finditer(text)
+        if become(found) != found[0]
+    )
+
+
+@lru_cache(maxsize=1)
+def _respellings(text: str) -> Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]]:
+    """Return patterns of what may be in a text, each with what becomes of a match."""
+    raw = text.encode("utf-8", "surrogatepass").translate(_SHAPE, b"" if text.isascii() else _FOLLOWING)
+    found: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
+    if b" a a a a " in raw:
+        found.append((_BLANKS_APART, _together))
+    if b"a,a,a,a" in raw and raw.count(b"a,a,a,a") > _WORDS_APART:
+        found.append((_SIGNS_APART, _together))
+    if b"0" in raw:
+        if b"0,000" in raw:
+            found.append((_GROUP, _nothing))
+        if b"0 000 000" in raw or b"0,000,000" in raw:
+            found.append((_GROUPS, _number))
+        if b"a0a" in raw or b"a00a" in raw:
+            found.append((_WITH_DIGITS, _spoken))
+    return found
+
+
+def _nothing(_: re.Match[str]) -> str:
+    return ""
+
+
+def _together(found: re.Match[str]) -> str:
+    return found[0].replace(found[1], "")
+
+
+def _number(found: re.Match[str]) -> str:
+    return found[0] if _ADDRESS.fullmatch(found[0]) else _together(found)
+
+
+def _spoken(found: re.Match[str]) -> str:
+    """Return a word as it is spoken, and what is hardly a word as it is."""
+    digits, spoken = sum(map(str.isdigit, found[0])), found[0].translate(_SEEN_AS)
+    is_word = len(spoken) - digits >= max(_WORD_LETTERS, 3 * digits - 2) and not _UNSPOKEN.search(spoken)
+    return spoken if is_word else found[0]
 
 
 def _without_second_letters(text: str) -> str:

@@ -199,14 +199,14 @@ _FINE_LD = LdRules(rates=(1, 8, 16, 32, 64), lengths=(512, 4_096, 16_384, 65_536
 _MAIL_LD = replace(_FINE_LD, max_symbols=2_048)
 _PRESETS: dict[str, dict[str, Any]] = {  # Any: each field of Scheme has a type of its own
     "fine": {
-        "text": TextRules(spelling="plain/4", signs="signs/1"),
+        "text": TextRules(spelling="plain/5", signs="signs/1"),
         "ld": _FINE_LD,
         "anchors": AnchorRules(dense_below=400, max_anchors=2_048),
         "sampled": SampledRules(),
         "bands": BandRules(bands=4),
     },
     "mail": {
-        "text": TextRules(spelling="plain/4", signs="signs/1", masks="mail/2"),
+        "text": TextRules(spelling="plain/5", signs="signs/1", masks="mail/2"),
         "sketch": SketchRules(shingle_words=3),
         "ld": _MAIL_LD,
         "anchors": AnchorRules(dense_below=400),

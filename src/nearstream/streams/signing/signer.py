@@ -15,12 +15,13 @@ from nearstream.schemas.documents.signature import VERSION_BYTES, Origin, Signat
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
 from nearstream.streams.fingerprints.hashing import HashKey
+from nearstream.streams.fingerprints.letters import unfolded
+from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import ITEM_WORDS, LD_WINDOW_BYTES, WINDOW_RULES, AnchorRules
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
-from nearstream.streams.fingerprints.plain_words import accents
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.short_rows import short_rows
-from nearstream.streams.fingerprints.spelling import words_with_digits
+from nearstream.streams.fingerprints.spelling import as_meant, respelled
 from nearstream.streams.fingerprints.unicode_tables import unicode_tables
 from nearstream.streams.native import Context, Signed, native
 from nearstream.streams.signing.scheme import Scheme
@@ -134,14 +135,16 @@ class Signer:
     def _with_digests(self, signed: Signed, plain: str, text: str) -> Signed:
         """Return what was signed with the digests that the rules of the scheme ask for.
 
-        Signs, accents, digits within words and text that no normal form holds change the first half of its digest. The
-        second half still tells whether the letters are equal. The raw digest of a rewritten text is that of the text as
-        it came.
+        Signs, characters and numbers that are read as others, and text that no normal form holds change the first half
+        of its digest. The second half says whether what is read is equal. The raw digest of a rewritten text is that of
+        the text as it came.
         """
         digest, raw_digest, content = signed
         found = b""
         if self._scheme.text.signs:
-            found = signs(plain) + unread(text) + (accents(text) + words_with_digits(text)).encode("utf-8", "replace")
+            found = signs(plain) + unread(text) + (unfolded(text) + respelled(text)).encode("utf-8", "replace")
+            if as_meant(text) != text:
+                found += normalize(text).data
         if found:
             digest = self._key.digest(digest + found)[:VERSION_BYTES] + digest[VERSION_BYTES:]
         if plain is not text:

@@ -35,7 +35,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     for command in (listing, switch):
         add_json(command, "one JSON object per line")
     summary, no = "delete the index of a scheme that is not active", "the scheme is unknown or active"
-    example = "nearstream index drop fine-1-u14-k0d3e89c8-674f0a9b"
+    example = "nearstream index drop fine-1-u14-k0d3e89c8-547a5fec"
     drop = add(actions, "drop", summary, drop_index, example=example, no=no)
     drop.add_argument("scheme", metavar="SCHEME", help="name of the scheme")
     for command in (listing, build, switch, drop):

@@ -56,7 +56,7 @@ _ANSWERED = re.compile(
 _HOST = r"[^\s/?#\\<>\"']{1,255}"
 _HOSTS = (re.compile(f"://({_HOST})"), re.compile(rf"(www\.{_HOST})"))
 _URL = re.compile(rf"(https?://){_HOST}", re.IGNORECASE)
-_TEXT_RULES = TextRules(spelling="plain/4", masks="mail/1")
+_TEXT_RULES = TextRules(spelling="plain/5", masks="mail/1")
 _HEAD_CHARACTERS = 4_096
 _ENCODED = re.compile(r"(?<!\S)(?!\S{0,12}://)\S{40,}")
 _ENCODED_MIN_CHARACTERS = 100  # more than a token has that each recipient gets

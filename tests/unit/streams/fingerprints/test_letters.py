@@ -1,17 +1,19 @@
-"""The table of letters that are read as others."""
+"""Letters that are read as others."""
 
-import unicodedata
+from hashlib import blake2b
+from random import Random
 
 import pytest
 
-from nearstream.streams.fingerprints.letters import LETTERS
+from benchmarks.judgement.written import with_invisible, with_plain_hamza, with_twins, with_vowels
+from benchmarks.texts import ROOT, english
+from nearstream.streams.fingerprints.letters import letters
 from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.signing.signer import signs
-from tests.support.letter_table import FILE, UNICODE, table
 
-RULES = TextRules(spelling="plain/4")
+RULES = TextRules(spelling="plain/5")
 FROZEN = {  # a text and its form. A change here requires a new scheme.
     "turkish": ("\u0130stanbul'da I\u015f\u0131k", "istanbul da isik"),
     "greek": (
@@ -27,18 +29,11 @@ FROZEN = {  # a text and its form. A change here requires a new scheme.
 }
 
 
-if unicodedata.unidata_version == UNICODE:  # that of Python 3.11, from whose data the table is made
-
-    def test_the_table_is_what_the_script_makes() -> None:
-        assert FILE.read_text(encoding="utf-8") == table()
-
-
-def test_each_row_comes_once_and_becomes_letters_that_stay() -> None:
-    rows = [row.split(":") for packed in LETTERS.values() for row in packed.split()]
-    letters = [letter for letter, _ in rows]
-    results = {code for _, plain in rows for code in plain.split("+") if code}
-    assert len(letters) == len(set(letters))
-    assert not results & set(letters)
+def test_what_letters_become_is_frozen_and_stays() -> None:
+    rows = letters()
+    plain = "".join(f"{code:x}:{rows[code]!a} " for code in sorted(rows))
+    assert blake2b(plain.encode(), digest_size=8).hexdigest() == "742f517f5cfd29cd"
+    assert not {ord(each) for become in rows.values() for each in become} & rows.keys()
 
 
 @pytest.mark.parametrize("name", FROZEN)
@@ -54,3 +49,38 @@ def test_a_blank_beside_a_sign_still_says_what_the_sign_is(line: str, other: str
     assert signs(rewritten(line, RULES)) == signs(line)
     assert normalize(rewritten(line, RULES)).data
     assert signs(rewritten(other, RULES)) == signs(other)
+
+
+PLAIN = "The quick brown fox jumps over the lazy dog."
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("co\u00adop\u200dera\u2060tion", "cooperation"),
+        ("\ufeffzero\u200bwidth", "zerowidth"),
+        ("葛\U000e0100城", "葛城"),
+        ("كِتَابٌ", "كتاب"),
+        ("أحمد إلى آخر ٱلكتاب", "احمد الي اخر الكتاب"),
+        ("مؤمن وقارئ", "مومن وقاري"),
+        (f"Some p\u0430ypal scam. {PLAIN} Россия", f"Some paypal scam. {PLAIN} Россия"),
+        ("s\u0435\u0435 \u0430 c\u043ew", "see a cow"),
+        ("\u03bfrder n\u03bfw, \u03bf", "order now, o"),
+        ("россия и мо\u0063ква", "россия и москва"),  # noqa: RUF001
+        ("Москва is the capital of Россия", "Москва is the capital of Россия"),
+        ("the letters \u0430, \u0435 and \u043e of Cyrillic", "the letters \u0430, \u0435 and \u043e of Cyrillic"),
+        ("lone \ud800", "lone  "),
+    ],
+)
+def test_letters_are_read_as_a_person_reads_them(text: str, plain: str) -> None:
+    assert rewritten(text, RULES) == plain
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_made_of_a_text_is_read_as_the_text(seed: int) -> None:
+    draw, text = Random(seed), english(20_000)[seed * 2_000 :][:2_000]
+    assert rewritten(with_invisible(text, draw, 1), RULES) == rewritten(text, RULES)
+    assert rewritten(with_twins(text, draw), RULES) == rewritten(text, RULES)
+    arabic = (ROOT / "benchmarks/texts/ar-declaration.txt").read_text(encoding="utf-8")
+    assert rewritten(with_vowels(arabic, draw), RULES) == rewritten(arabic, RULES)
+    assert rewritten(with_plain_hamza(arabic, draw), RULES) == rewritten(arabic, RULES)

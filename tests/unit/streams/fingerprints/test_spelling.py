@@ -11,7 +11,7 @@ from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.sent_places import sent_places
 
-RULES = TextRules(spelling="plain/4")
+RULES = TextRules(spelling="plain/5")
 GERMAN = (
     "Für Gäste der großen Höhle müssen wir neue Öfen aufstellen und den Eingang größer machen."
     " Die Behörde prüft das Geländer, und aus der Quelle fließt Wasser."
@@ -19,7 +19,8 @@ GERMAN = (
 DANISH = "På øen går både køer og får, og når vejret er dårligt, søger dyrene ly bag væggen."
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
 VIETNAMESE = "Chúng tôi đã đến thăm một ngôi làng nhỏ"
-RUSSIAN = "Река вышла из берегов"
+RUSSIAN = "Река вышла из берегов, и город закрыл нижнюю дорогу до тех пор, пока вода не опустится"
+CHARSETS = ("cp1252", "latin-1", "cp1250", "cp1251", "koi8-r")
 ENGLISH = "the office will close its north gate on Tuesday"
 _TWO = str.maketrans(
     {
@@ -49,8 +50,21 @@ def without_marks(text: str) -> str:
     return "".join(each for each in unicodedata.normalize("NFD", bare) if not unicodedata.combining(each))
 
 
-def misread(text: str) -> str:
-    return "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in text.encode())
+def misread(*charsets: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        for charset in charsets:
+            text = "".join(bytes([byte]).decode(charset, "ignore") or chr(byte) for byte in text.encode())
+        return text
+
+    return read
+
+
+def read_as(written: str, read: str) -> Callable[[str], str]:
+    return lambda text: text.encode(written).decode(read)
+
+
+def in_parentheses(text: str) -> str:
+    return "".join(chr(0x249C + ord(each) - 97) if each.isalpha() else each for each in text.lower())
 
 
 def styled(first: int) -> Callable[[str], str]:
@@ -61,20 +75,27 @@ def marked(mark: str) -> Callable[[str], str]:
     return lambda text: "".join(each + mark for each in text)
 
 
-def set_apart(text: str) -> str:
-    return "   ".join(" ".join(word) for word in text.split())
+def set_apart(sign: str, between: str = "   ") -> Callable[[str], str]:
+    return lambda text: between.join(sign.join(word) for word in text.split())
 
 
 @pytest.mark.parametrize(
     ("text", "spell"),
     [
-        *((GERMAN, each) for each in (two_letters, without_marks, misread)),
+        *((GERMAN, each) for each in (two_letters, without_marks)),
         *((DANISH, each) for each in (two_letters, without_marks)),
         *((each, without_marks) for each in (CZECH, VIETNAMESE)),
-        (RUSSIAN, misread),
-        *((ENGLISH, styled(each)) for each in (0x1F150, 0x1F170, 0x1F1E6, 0x24B6, 0x1D400)),
-        *((ENGLISH, marked(each)) for each in ("\u0336", "\u0332", "\u0301", "\u0323")),
-        (ENGLISH, set_apart),
+        *((each, misread(charset)) for each in (GERMAN, CZECH, VIETNAMESE, RUSSIAN) for charset in CHARSETS),
+        *((each, misread("cp1252", "cp1252")) for each in (GERMAN, RUSSIAN)),
+        (RUSSIAN, misread("cp1251", "cp1251")),
+        *((RUSSIAN, read_as(*each)) for each in (("cp1251", "koi8-r"), ("koi8-r", "cp1251"))),
+        *((RUSSIAN, read_as(each, "cp1252")) for each in ("cp1251", "koi8-r")),
+        *((ENGLISH, styled(each)) for each in (0x1F150, 0x1F170, 0x1F1E6, 0x24B6, 0x1D400, 0x1F110)),
+        (ENGLISH, in_parentheses),
+        *((each, marked(mark)) for each in (ENGLISH, RUSSIAN) for mark in ("\u0336", "\u0332", "\u0323")),
+        (ENGLISH, marked("\u0301")),
+        *((each, set_apart(" ")) for each in (ENGLISH, RUSSIAN)),
+        *((ENGLISH, set_apart(each, " ")) for each in ".-_*|/~"),
     ],
 )
 def test_another_spelling_of_a_text_has_its_form(text: str, spell: Callable[[str], str]) -> None:
@@ -85,7 +106,9 @@ def test_another_spelling_of_a_text_has_its_form(text: str, spell: Callable[[str
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("sold 1,204,550 of 3'000'000", "sold 1204550 of 3000000"),
+        ("sold 1,204,550 of 3'000'000 and 1 200", "sold 1204550 of 3000000 and 1 200"),
+        ("sold 1 204 550 of 3\u202f000\u202f000 and 1\u2019204", "sold 1.204.550 of 3000000 and 1204"),
+        ("12,34,567 rupees, 12,500 of 3,400.25", "1234567 rupees, 12500 of 3400.25"),
         ("ᴛʜᴇ \u1d0f\ua730\ua730\u026a\u1d04\u1d07", "the office"),
         ("an acc0unt, p4ssw0rd, fr33dom, unl1ke v1agra", "an account, password, freedom, unlike viagra"),
         ("\u0585ffi\u0581e \u13dfl\u0585se, \u0251ccount", "offige Close, account"),
@@ -97,7 +120,10 @@ def test_escapes_groups_and_letters_that_look_alike_are_read(one: str, other: st
 
 
 # Words of other meanings, each in a text of its language.
-DIFFERENT = """poet pot|does dos|blue blu|shoe sho|due du|aerial arial|3.141 3141|1.204 1204|12:30 1230|a b ab|AT&T ATT
+DIFFERENT = """poet pot|does dos|blue blu|shoe sho|due du|aerial arial|3.141 3141|1.204 1204|0,123 0123|12:30 1230
+12.03.2024 12032024|1.2.3 123|192.168.100.200 192168100200
+1.234.567.8 12345678|030 123 456 030123456|1 800 555 1234 18005551234|555 123 4567 5551234567
+1 510 486-8634 1510486-8634|e.g. eg|a,b ab|a b ab|AT&T ATT
 &c amp|caf\u00e9\u201d caf|Ét\u00e9\u2019 Et|Ukrïne Ukrine2|i18n ien|mp4a mpaa|a3f9c0de affcode
 ab1cd3f4g abicdefag|sha256sum shasum|b0a boa|covid19 covidig|Рівне гвне|й ы|ї іи|\u304c \u304b"""
 

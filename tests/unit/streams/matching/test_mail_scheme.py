@@ -14,8 +14,8 @@ from nearstream.streams.store.store import local_store
 
 KEY = HashKey.public()
 SCHEME = preset("mail", KEY)
-FROZEN = ("mail-1-u14-k0d3e89c8-a900a9c2", "3aa1c5bcde7a2e44", 160)
-NOTICED = ("d0eb6625febb9392235aad368212bcc9", 12)  # what stands for the notice and the signature is a word
+FROZEN = ("mail-1-u14-k0d3e89c8-4938d537", "3aa1c5bcde7a2e44", 160)
+NOTICED = ("c75b8e9ac3f0839a235aad368212bcc9", 12)  # what stands for the notice and the signature is a word
 BILLS = (("Anna", 4829), ("Bob", 9931))
 SEEN = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -146,8 +146,17 @@ def test_shuffled_paragraphs_are_rearranged_but_one_moved_sentence_is_not() -> N
     assert verdict([*LONG[20:900], *LONG[:20], *LONG[900:]], LONG).relation == "near_duplicate"
 
 
+@pytest.mark.parametrize("count", [20, 40])
+def test_short_sentences_in_another_order_are_rearranged(count: int) -> None:
+    for seed in range(10):
+        draw = Random(seed)
+        rows = [" ".join(words(draw.randrange(1 << 32), draw.randint(6, 12))) for _ in range(count)]
+        for other in (sorted(rows), rows[::-1], draw.sample(rows, count)):
+            assert verdict("\n".join(other), "\n".join(rows)).relation == "rearranged", seed
+
+
 @pytest.mark.parametrize("size", [1, 2, 4])
-@pytest.mark.parametrize("count", [20, 200])
+@pytest.mark.parametrize("count", [10, 20, 200])
 def test_short_rows_in_another_order_are_rearranged_and_new_rows_are_not(count: int, size: int) -> None:
     rows = [" ".join(words(seed, size)) for seed in range(count)]
     kept, new = rows[count // 5 :], [" ".join(words(seed, size)) for seed in range(900, 900 + count // 5)]
@@ -155,7 +164,7 @@ def test_short_rows_in_another_order_are_rearranged_and_new_rows_are_not(count: 
     for other in (rows[::-1], sorted(rows), Random(1).sample([*kept, *new], count)):
         newer = sign("\n".join(other), "b")
         assert relate(newer, older, estimate(newer, older)).relation == "rearranged"
-        assert len({*anchors_of(newer)} & {*anchors_of(older)}) >= 4
+        assert len({*anchors_of(newer)} & {*anchors_of(older)}) >= min(4, count // 5)
     changed = sign("\n".join([*kept, *new]), "b")
     assert relate(changed, older, estimate(changed, older)).relation != "rearranged"
 

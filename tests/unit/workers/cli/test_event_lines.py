@@ -30,8 +30,8 @@ near_duplicate   c-7730 ~ a-1041  [resemblance 0.95 (0.89-0.98), +33 -59, distan
 containment      <77@d.example> lies in <12@a.example>  [at 7209-8227, resemblance 0.04 (0.00-0.11), \
 +5 -8729, distance 8734]
 version          p-0388 updates p-0312  [resemblance 0.65 (0.56-0.73), same lineage, +62 -12, distance 73]
-rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3677]
-overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5378]
+rearranged       e-3316 ~ a-1041  [resemblance 0.98 (0.94-1.00), distance 3675]
+overlap          f-0420 ~ a-1041  [resemblance 0.09 (0.04-0.17), distance 5379]
 removed          a-1041: events that name it are void
 """
 

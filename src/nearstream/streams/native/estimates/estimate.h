@@ -14,6 +14,7 @@
 #define LEAST_ROWS 0.3
 #define ORDERED_PART 0.5
 #define ROWS_TOUCHED 3
+#define REPEATED 0.06
 enum { GATE_SYMBOLS = 4, SHINGLE_WORDS = 5, SPACELESS_SHINGLE_BYTES = 12 };
 enum { MIN_WORDS = 8, MIN_SPACELESS_BYTES = 40 };
 
@@ -259,7 +260,10 @@ static void write_shares(Estimate *e)
     e->shared_shorter = ratio(e->common_shingles, (double)e->shingles_shorter);
     e->shared = ratio(e->common_shingles, (double)least_of(e->shingles_shorter, e->shingles_longer));
     e->common_words = e->shared * (double)e->fewer_words;
-    e->order_gap = e->shared_shorter > e->text_in_order ? e->shared_shorter - e->text_in_order : 0;
+    double shingles_moved = e->shared_shorter - e->text_in_order;
+    /* Short rows that moved keep few of their shingles, but a window of 16 bytes hardly spans two of them. */
+    double symbols_moved = ratio((double)(e->common - e->matches), (double)e->symbols_shorter) - REPEATED;
+    e->order_gap = fmax(0, fmax(shingles_moved, symbols_moved));
     double fewer = (double)least_of(e->shingles_shorter, e->shingles_longer);
     double bound = ratio(fewer, shingles - fewer);
     double sketched = e->sketch_resemblance < bound ? e->sketch_resemblance : bound;
