@@ -7,6 +7,28 @@ that does not sign starts without numpy.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# The public names, by the module below `nearstream` that defines them.
+_MODULES = {
+    "schemas.documents.document": ("Document",),
+    "schemas.verdicts.events": (
+        *("Containment", "Event", "ExactDuplicate", "NearDuplicate"),
+        *("Overlap", "Rearranged", "Retraction", "Version"),
+    ),
+    "schemas.documents.signature": ("Signature",),
+    "schemas.verdicts.verdict": ("DocumentVerdict", "FamilyRef"),
+    "streams.matching.arriving": ("Arrival",),
+    "streams.fingerprints.hashing": ("HashKey",),
+    "streams.fingerprints.sent_places": ("sent_places",),
+    "streams.matching.matcher": ("Matcher",),
+    "streams.relations.thresholds": ("Thresholds",),
+    "streams.signing.scheme": ("Scheme", "preset"),
+    "streams.signing.signer": ("Signer",),
+    "streams.store.limits": ("IndexLimits",),
+    "streams.store.store": ("Store", "local_store"),
+    "streams.matching.telling": ("Matched",),
+    "workers.sqlite.file": ("IndexFile", "open_store"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 if TYPE_CHECKING:
     from nearstream.schemas.documents.document import Document as Document
     from nearstream.schemas.documents.signature import Signature as Signature
@@ -34,30 +56,8 @@ if TYPE_CHECKING:
     from nearstream.streams.store.store import local_store as local_store
     from nearstream.workers.sqlite.file import IndexFile as IndexFile
     from nearstream.workers.sqlite.file import open_store as open_store
-
-# The public names, by the module below `nearstream` that defines them.
-_MODULES = {
-    "schemas.documents.document": ("Document",),
-    "schemas.verdicts.events": (
-        *("Containment", "Event", "ExactDuplicate", "NearDuplicate"),
-        *("Overlap", "Rearranged", "Retraction", "Version"),
-    ),
-    "schemas.documents.signature": ("Signature",),
-    "schemas.verdicts.verdict": ("DocumentVerdict", "FamilyRef"),
-    "streams.matching.arriving": ("Arrival",),
-    "streams.fingerprints.hashing": ("HashKey",),
-    "streams.fingerprints.sent_places": ("sent_places",),
-    "streams.matching.matcher": ("Matcher",),
-    "streams.relations.thresholds": ("Thresholds",),
-    "streams.signing.scheme": ("Scheme", "preset"),
-    "streams.signing.signer": ("Signer",),
-    "streams.store.limits": ("IndexLimits",),
-    "streams.store.store": ("Store", "local_store"),
-    "streams.matching.telling": ("Matched",),
-    "workers.sqlite.file": ("IndexFile", "open_store"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = list(_MODULE_OF)
+else:  # because checkers of types read no list that is computed
+    __all__ = list(_MODULE_OF)
 
 
 def __getattr__(name: str) -> object:
@@ -73,4 +73,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return __all__
+    return list(_MODULE_OF)
