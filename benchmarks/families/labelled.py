@@ -18,7 +18,9 @@ from benchmarks.quality.strata import LONG_CHARACTERS
 from benchmarks.storing import new_store
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import estimate
-from nearstream.streams.relations.verdict import is_copy, rule_of_texts
+from nearstream.streams.relations.rules import decide
+from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS
+from nearstream.streams.relations.verdict import is_copy
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.limits import IndexLimits
 
@@ -126,7 +128,7 @@ def sampled(families: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _is_copy(one: Signature, other: Signature) -> bool:
     kept = SCHEME.kept(one), SCHEME.kept(other)
-    return is_copy(rule_of_texts(estimate(*kept)))
+    return is_copy(decide(estimate(*kept), DEFAULT_THRESHOLDS))
 
 
 def agreement(one: Mapping[str, str], other: Mapping[str, str]) -> Figures:

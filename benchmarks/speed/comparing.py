@@ -86,9 +86,8 @@ def measure(arrived: Sequence[Arrived], repeats: int) -> dict[str, Any]:
     """Return the microseconds of CPU of a comparison in each way, unpacking included."""
 
     def relations(each: Arrived) -> list[str]:
-        packed = compare(each.newcomer.signature, each.documents())
-        decided = zip(decide(packed, DEFAULT_THRESHOLDS), unpack_estimates(packed), strict=True)
-        return [first_rule(by_text, numbers).relation for by_text, numbers in decided]
+        estimates = unpack_estimates(compare(each.newcomer.signature, each.documents()))
+        return [first_rule(decide(numbers, DEFAULT_THRESHOLDS), numbers).relation for numbers in estimates]
 
     found = Counter(relation for each in arrived for relation in relations(each))
     comparisons = found.total()

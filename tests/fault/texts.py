@@ -10,7 +10,8 @@ from nearstream.schemas.topics.codec import encode_json
 from nearstream.schemas.verdicts.events import Event
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.matching.arriving import pack_keys
-from nearstream.streams.relations.verdict import is_copy, relate, rule_of_texts
+from nearstream.streams.relations.rules import decide
+from nearstream.streams.relations.verdict import is_copy, relate
 from nearstream.streams.store.messages import Entry
 from nearstream.streams.store.store import local_store
 from nearstream.workers.pipeline.deployment import Deployment
@@ -108,7 +109,7 @@ def _compare(deployment: Deployment, one: Signature, other: Signature) -> tuple[
     kept = sorted(map(deployment.scheme.kept, (one, other)), key=_order)
     numbers = estimate(kept[1], kept[0])
     verdict = relate(kept[1], kept[0], numbers, deployment.thresholds)
-    return verdict.relation, is_copy(rule_of_texts(numbers, deployment.thresholds))
+    return verdict.relation, is_copy(decide(numbers, deployment.thresholds))
 
 
 def _order(signature: Signature) -> tuple[int, str, str]:

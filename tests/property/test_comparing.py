@@ -94,16 +94,6 @@ def test_other_arguments_are_refused() -> None:
             native.compare(*good[:3], reach, unrelated_costs())
 
 
-@given(st.binary(min_size=48, max_size=48))
-def test_other_rules_and_parts_of_estimates_are_refused(steps: bytes) -> None:
-    estimates = compare(BASE, [sign(words(1, 50))])
-    with suppress(ValueError):
-        assert len(native.decide(estimates, (steps, steps))) == 2
-    for arguments in ((estimates, (steps[:-1],)), (estimates, (bytes(24),)), (estimates, [steps]), (estimates, (1,))):
-        with pytest.raises((TypeError, ValueError)):
-            native.decide(*arguments)
-
-
 @given(st.binary(max_size=300), st.binary(max_size=90), st.sampled_from((0, 1, 8, 64, 1 << 30)), st.booleans())
 @settings(max_examples=300)
 def test_any_bytes_are_compared_or_refused(ld: bytes, gaps: bytes, rate: int, is_other_split: bool) -> None:

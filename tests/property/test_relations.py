@@ -12,9 +12,9 @@ from nearstream.streams.estimates.passages import common_text, cover
 from nearstream.streams.relations.conditions import conditions, nearest
 from nearstream.streams.relations.describe import Related, changed_characters
 from nearstream.streams.relations.novelty import Source, novelty
-from nearstream.streams.relations.rules import Rule, is_near_threshold
+from nearstream.streams.relations.rules import Rule, decide, is_near_threshold
 from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Thresholds, neighbours
-from nearstream.streams.relations.verdict import relate, rule_of_texts
+from nearstream.streams.relations.verdict import relate
 from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from tests.support.made_up import KEY, STANDARD, sign
@@ -140,7 +140,7 @@ def estimates(draw: st.DrawFn) -> Estimate:
 @given(estimates())
 @settings(max_examples=400)
 def test_the_conditions_shown_to_a_person_are_those_that_decide(numbers: Estimate) -> None:
-    decided = rule_of_texts(numbers, DEFAULT_THRESHOLDS)
+    decided = decide(numbers, DEFAULT_THRESHOLDS)
     assert _shown(numbers, DEFAULT_THRESHOLDS) is decided
     lacking = nearest(numbers, DEFAULT_THRESHOLDS)
     assert (decided.relation == "unrelated") == bool(lacking.failing)
@@ -150,7 +150,7 @@ def test_the_conditions_shown_to_a_person_are_those_that_decide(numbers: Estimat
 @given(estimates())
 @settings(max_examples=100)
 def test_a_number_is_near_a_threshold_if_a_small_move_of_it_shows_another_relation(numbers: Estimate) -> None:
-    decided = rule_of_texts(numbers)
+    decided = decide(numbers, DEFAULT_THRESHOLDS)
     moved = [_shown(numbers, each).relation != decided.relation for each in neighbours(DEFAULT_THRESHOLDS)]
     assert is_near_threshold(numbers, decided, DEFAULT_THRESHOLDS) == any(moved)
 

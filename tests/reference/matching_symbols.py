@@ -77,7 +77,7 @@ def cheapest_path(
     for start, other_start, end, other_end, _ in blocks:
         cheapest = float("inf")
         # Below, `bound + rest` is the least cost of a path that comes from that block or from an earlier one.
-        rest = least * (start - narrow[0])
+        rest = least * (start - narrow[0] - LD_WINDOW_BYTES)
         for before, other_before, cost_before, bound in islice(reversed(ends), _LOOK_BACK):
             if bound + rest >= cheapest:
                 break
@@ -86,7 +86,9 @@ def cheapest_path(
                 # The blocks overlap or come in another order, so all these bytes are lost.
                 cost = cost_before + abs(larger) - smaller
             else:
-                share = costs[int(smaller / larger * RATIO_STEPS)] * (narrow[1] if smaller < narrow[0] else wide)
+                is_at_an_end = start == end or (before, other_before) == (0.0, 0.0)
+                is_narrow = smaller < narrow[0] + LD_WINDOW_BYTES * is_at_an_end
+                share = costs[int(smaller / larger * RATIO_STEPS)] * (narrow[1] if is_narrow else wide)
                 cost = cost_before + larger - smaller + share * smaller
             cheapest = min(cheapest, cost)
         ends.append((end, other_end, cheapest, min(ends[-1][3], cheapest - least * end)))

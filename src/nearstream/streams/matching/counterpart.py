@@ -150,8 +150,8 @@ def compare_with(
 ) -> list[Compared]:
     """Compare a document with candidates, in their order. `Compared` says what these may lack."""
     packed, found = compare(newcomer.signature, [candidate.earlier for candidate in candidates]), []
-    estimates, by_texts = unpack_estimates(packed), decide(packed, newcomer.thresholds)
-    for candidate, numbers, decided in zip(candidates, estimates, by_texts, strict=True):
+    for candidate, numbers in zip(candidates, unpack_estimates(packed), strict=True):
+        decided = decide(numbers, newcomer.thresholds)
         by_text = rule_of_surroundings(decided, numbers, newcomer.signature, candidate.earlier)
         rule, are_copies = first_rule(by_text, numbers), is_copy(by_text)
         is_common = _share_common_text(candidate, numbers, rule, are_copies=are_copies)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NewType, Protocol, cast
 
-INTERFACE = 15  # raised together with INTERFACE of module.c whenever a function changes
+INTERFACE = 16  # raised together with INTERFACE of module.c whenever a function changes
 _LIBRARY = "nearstream.streams.native._native"
 _REMEDY = "install nearstream anew, by `pip install -e .` in a checkout, or from a wheel"
 
@@ -79,12 +79,6 @@ class Native(Protocol):
         """Compare a text with others and return packed estimates.
 
         `estimates/comparing.py` says what ties, the reach of blocks at a rate and the costs of unrelated text are.
-        """
-
-    def decide(self, estimates: bytes, tables: tuple[bytes, ...], /) -> bytes:
-        """Return the place of the rule that decides each packed estimate, by each table in turn.
-
-        `relations/rules.py` says what tables are, and which places.
         """
 
     def common_text(

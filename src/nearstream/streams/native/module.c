@@ -10,7 +10,6 @@
 
 #include "estimates/common_end.h"
 #include "estimates/covering.h"
-#include "estimates/deciding.h"
 #include "estimates/passages.h"
 #include "platform.h"
 #include "prepared.h"
@@ -20,7 +19,7 @@
 #include "tally.h"
 #include "text_patch.h"
 
-enum { INTERFACE = 15 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
+enum { INTERFACE = 16 }; /* raised together with INTERFACE of __init__.py whenever a function changes */
 
 /* All that one call from Python works on. */
 typedef struct {
@@ -239,7 +238,6 @@ static PyMethodDef functions[] = {
     {"patch", patch, METH_VARARGS, "Return what turns one text part into another."},
     {"compare", compare, METH_VARARGS, "Compare a text with others and return packed estimates."},
     {"common_text", common_text, METH_VARARGS, "Return where the common text of two texts lies."},
-    {"decide", decide, METH_VARARGS, "Return the place of the rule that decides each estimate, by each table of rules."},
     {"cover", cover, METH_VARARGS, "Return which parts of a text each of others has."},
     {"shortlist", (PyCFunction)(void (*)(void))shortlist, METH_FASTCALL, "Return who shares most keys with a document."},
     {"signs", signs, METH_O, "Return the signs of a text that mean something."},

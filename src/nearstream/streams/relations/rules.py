@@ -1,28 +1,23 @@
 """Rules by which an estimate becomes a relation."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from operator import ge, gt, le, lt
-from struct import Struct
 from typing import Literal
 
 from nearstream.schemas.documents import evidence
-from nearstream.streams.estimates.estimate import PACKED, Estimate
-from nearstream.streams.native import native
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.relations.thresholds import Thresholds, neighbours
 
 Relation = evidence.Relation | Literal["unrelated"]
 SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge}
-_STEP = Struct("=BBB5xd")  # number, sides, ends, bound: as native/estimates/deciding.h reads a comparison
-_SIDES = {"<": 1, "<=": 3, ">": 4, ">=": 6}
-_NUMBERS = Estimate._fields[1:]  # those that are compared come first
-_ENDS_CLAUSE, _ENDS_RULE, _OF_TWO_SITES = 1, 2, 4
 
 Comparison = tuple[str, str, str]
 """A field of an estimate, a sign, and the threshold that the field is compared with."""
 Clauses = tuple[tuple[Comparison, ...], ...]
 """A condition: all of these clauses hold, each by one of its comparisons."""
+_Bounded = tuple[tuple[tuple[str, Callable[[float, float], bool], float], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -113,37 +108,61 @@ SHARED_PASSAGE = Rule(
 RULES = (FEW_EDITS, SCATTERED_NOISE, REORDERED, NO_COMMON_TEXT, COVERED, SPREAD_EDITS, SHARED_PASSAGE)
 """The rules that numbers decide, in the order in which they are tried."""
 
-RULES_OF_TEXTS = (EQUAL_DIGEST, TOO_SHORT, *RULES)
-"""The rules that two texts decide, whatever their lineage."""
 
-
-def decide(estimates: bytes, thresholds: Thresholds) -> list[Rule]:
-    """Return the first rule that holds for each of the packed estimates, whatever the lineage."""
-    return [RULES_OF_TEXTS[place] for place in native.decide(estimates, (_packed(thresholds),))]
+def decide(estimate: Estimate, thresholds: Thresholds) -> Rule:
+    """Return the first rule that holds for two texts, whatever their lineage."""
+    if estimate.is_equal:
+        return EQUAL_DIGEST
+    if estimate.is_short:
+        return TOO_SHORT
+    for rule, clauses in _bounded(thresholds):
+        if not (rule.of_two_sites and estimate.same_site) and _hold(clauses, estimate):
+            return rule
+    return RULES[-1]
 
 
 def is_near_threshold(estimate: Estimate, rule: Rule, thresholds: Thresholds) -> bool:
     """Return whether moving one threshold a little changes the relation that a rule of numbers decided."""
-    if not rule.clauses:
-        return False
-    places = native.decide(PACKED.pack(*estimate), _packed_neighbours(thresholds))
-    return any(RULES_OF_TEXTS[place].relation != rule.relation for place in set(places))
+    return bool(rule.clauses) and any(
+        decide(estimate, moved).relation != rule.relation
+        for moved, numbers, low, high in _moved(thresholds)
+        if any([low <= getattr(estimate, number) <= high for number in numbers])
+    )
+
+
+def _hold(clauses: _Bounded, estimate: Estimate) -> bool:
+    for clause in clauses:
+        for number, is_met, bound in clause:
+            if is_met(getattr(estimate, number), bound):
+                break
+        else:
+            return False
+    return True
 
 
 @cache
-def _packed_neighbours(thresholds: Thresholds) -> tuple[bytes, ...]:
-    return tuple(map(_packed, neighbours(thresholds)))
+def _bounded(thresholds: Thresholds) -> tuple[tuple[Rule, _Bounded], ...]:
+    """Return all rules but the last one, which holds if no other does."""
+    return tuple(
+        (
+            rule,
+            tuple(
+                tuple((number, SIGNS[sign], getattr(thresholds, name)) for number, sign, name in clause)
+                for clause in rule.clauses
+            ),
+        )
+        for rule in RULES[:-1]
+    )
 
 
 @cache
-def _packed(thresholds: Thresholds) -> bytes:
-    """Return the conditions of all rules but the last one, which holds if no other does."""
-    return b"".join(step for rule in RULES[:-1] for step in _steps(rule, thresholds))
-
-
-def _steps(rule: Rule, thresholds: Thresholds) -> Iterator[bytes]:
-    for place, clause in enumerate(rule.clauses, 1):
-        end = _ENDS_CLAUSE | _ENDS_RULE * (place == len(rule.clauses)) | _OF_TWO_SITES * rule.of_two_sites
-        for at, (number, sign, threshold) in enumerate(clause, 1):
-            ends = end * (at == len(clause))
-            yield _STEP.pack(_NUMBERS.index(number), _SIDES[sign], ends, getattr(thresholds, threshold))
+def _moved(thresholds: Thresholds) -> tuple[tuple[Thresholds, tuple[str, ...], float, float], ...]:
+    """Return thresholds with one moved, with the numbers that it bounds, and from where to where."""
+    compared = [each for rule in RULES for clause in rule.clauses for each in clause]
+    found = []
+    for moved in neighbours(thresholds):
+        for name, bound in asdict(moved).items():
+            low, high = sorted((bound, getattr(thresholds, name)))
+            if low < high:
+                found.append((moved, tuple({one for one, _, by in compared if by == name}), low, high))
+    return tuple(found)

@@ -15,7 +15,7 @@ from nearstream.schemas.documents.document import (
 )
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.comparing import fields_of, reach_table, text_of
-from nearstream.streams.estimates.estimate import PACKED, Estimate
+from nearstream.streams.estimates.estimate import Estimate
 from nearstream.streams.estimates.passages import PLACES
 from nearstream.streams.fingerprints.parameters import LD_WINDOW_BYTES
 from nearstream.streams.native import native
@@ -123,18 +123,13 @@ def relate(
 
     The newer document is the larger one by (observed_at, id, position, version).
     """
-    by_text = rule_of_surroundings(rule_of_texts(estimate, thresholds), estimate, newer, older)
+    by_text = rule_of_surroundings(decide(estimate, thresholds), estimate, newer, older)
     return Verdict(newer, older, estimate, first_rule(by_text, estimate), thresholds)
 
 
 def first_rule(by_text: Rule, estimate: Estimate) -> Rule:
     """Return the first rule that holds, of the rule that two texts decide and that of lineage."""
     return SAME_LINEAGE if estimate.same_lineage and by_text is not EQUAL_DIGEST else by_text
-
-
-def rule_of_texts(estimate: Estimate, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Rule:
-    """Return the first rule that holds for two texts, whatever their lineage."""
-    return decide(PACKED.pack(*estimate), thresholds)[0]
 
 
 def rule_of_surroundings(by_text: Rule, estimate: Estimate, one: Signature, other: Comparable) -> Rule:

@@ -50,5 +50,5 @@ def test_headers_compile_in_any_order(backwards: bool) -> None:
     command = ["gcc", "-std=c11", "-fsyntax-only", "-DPy_LIMITED_API=0x030b0000", "-I.", "-x", "c", "-"]
     python = f"-I{sysconfig.get_path('include')}"
     done = subprocess.run([*command, python], input=lines, cwd=NATIVE, capture_output=True, text=True, check=False)
-    assert len(headers) > 30
+    assert len(headers) > 20
     assert done.returncode == 0, done.stderr

@@ -3,10 +3,11 @@
  * A path leads from the start of both texts through some of the blocks, in order, to the last block. The blocks on the
  * path cost nothing. The text between two of them costs what unrelated texts of these lengths do. A short block whose
  * texts have moved against each other may not be worth its moves and is left out (chaining with gap costs: Myers,
- * Miller 1995). */
+ * Miller 1995). At an end of the texts, beyond the last change, up to a window may be common that no window shows. */
 
 #pragma once
 
+#include "job.h"
 #include "platform.h"
 
 enum { NUMBERS_PER_BLOCK = 5, LOOK_BACK = 32, RATIO_STEPS = 256 };
@@ -33,14 +34,16 @@ static double cost_of_path(const double *block, size_t blocks, const Costs *cost
     *path = (Path){{0, 0}, 0, 0};
     for (; block < end; block += NUMBERS_PER_BLOCK, path++) {
         /* `bound + rest` is the least cost of a path that comes from that block or from an earlier one. */
-        double cheapest = __builtin_inf(), rest = costs->least * (block[0] - costs->narrow);
+        double cheapest = __builtin_inf(), rest = costs->least * (block[0] - costs->narrow - LD_WINDOW_BYTES);
         for (const Path *from = path;
              from >= paths && from > path - LOOK_BACK && from->bound + rest < cheapest; from--) {
             double one = block[0] - from->end[0], other = block[1] - from->end[1];
             double smaller = one < other ? one : other, larger = one < other ? other : one, share = 0;
+            int is_at_an_end = block[0] == block[2] || (from->end[0] == 0 && from->end[1] == 0);
+            double narrow = costs->narrow + (is_at_an_end ? LD_WINDOW_BYTES : 0);
             if (smaller > 0 && larger >= smaller && larger < __builtin_inf())
                 share = costs->shares[(int)(smaller / larger * RATIO_STEPS)] *
-                        (smaller < costs->narrow ? costs->narrow_share : costs->wide_share);
+                        (smaller < narrow ? costs->narrow_share : costs->wide_share);
             double cost = from->cost + (larger < 0 ? -larger : larger) - smaller + share * smaller;
             cheapest = cost < cheapest ? cost : cheapest;
         }
