@@ -1,13 +1,12 @@
 """Measure what verdicts say is new against exact novelty by brute force.
 
-    python -m benchmarks.novelty --corpus DIR [--documents N] [--pairs N] [--seed N] [--mail PREFIX]
-                                 [--through memory|redis]
+    python -m benchmarks.novelty --corpus DIR [--documents N] [--pairs N] [--seed N] [--through memory|redis]
 
-Documents of the corpus are matched in a random order, its mails by themselves, and the four streams of
-`benchmarks.stream`. Exactly new is what lies outside of every run of eight words that an earlier document has. Beside
-them are pairs with one new sentence of 60 to 120 characters in texts of 1 to 60 KB, and where verdicts about labelled
-revisions say that text is gone and new, against the words that an edit takes out and puts in. Prints one JSON object.
-The exit code is 2 if the corpus is unreadable.
+Documents of the corpus are matched in a random order, and the four streams of `benchmarks.stream`. Exactly new is what
+lies outside of every run of eight words that an earlier document has. Beside them are pairs with one new sentence of 60
+to 120 characters in texts of 1 to 60 KB, and where verdicts about labelled revisions, one or twelve in a text, say that
+text is gone and new, against the words that an edit takes out and puts in. Prints one JSON object. The exit code is 2
+if the corpus is unreadable.
 """
 
 import argparse
@@ -178,17 +177,22 @@ def coverage(found: Sequence[tuple[int, int, int]]) -> Figures:
     return {"covered": share(inside, marked), "of_pair": round(fmean(shares), 4), "precision": share(inside, told)}
 
 
-async def revisions(texts: Mapping[str, Text], pairs: Sequence[Pair]) -> Figures:
-    """Compare the places in verdicts about labelled revisions with what an edit of words takes out and puts in."""
+async def revisions(texts: Mapping[str, Text], pairs: Sequence[Pair], together: int) -> Figures:
+    """Compare the places in verdicts about labelled revisions with what an edit of words takes out and puts in.
+
+    Each document has the texts of at least `together` revisions.
+    """
     removed, new = [], []
-    for pair in pairs:
-        if pair.origin.startswith("git-revision") and pair.relation in CHANGED:
-            match, both = Matching.new(), sorted((texts[pair.a], texts[pair.b]), key=lambda text: text.when or 0)
-            _, said = [await match.verdict(document(text)) for text in both]
-            if said is not None and said.of is not None:
-                older, newer = (words(text.text) for text in both)
-                removed.append(covered(lost(older, newer), said.removed_spans))
-                new.append(covered(lost(newer, older), said.novel_spans))
+    related = [pair for pair in pairs if pair.origin.startswith("git-revision") and pair.relation in CHANGED]
+    for at in range(step := len(related) // together):
+        some = [sorted((texts[pair.a], texts[pair.b]), key=lambda text: text.when or 0) for pair in related[at::step]]
+        both = ["\n\n".join(text.text for text in side) for side in zip(*some, strict=True)]
+        match = Matching.new()
+        _, said = [await match.verdict(document(Text(f"state{state}", text))) for state, text in enumerate(both)]
+        if said is not None and said.of is not None:
+            older, newer = map(words, both)
+            removed.append(covered(lost(older, newer), said.removed_spans))
+            new.append(covered(lost(newer, older), said.novel_spans))
     return {"pairs": len(new), "removed": coverage(removed), "new": coverage(new)} if new else {"pairs": 0}
 
 
@@ -196,14 +200,15 @@ async def measured(texts: Sequence[Text], pairs: Sequence[Pair], options: argpar
     """Return all figures."""
     random = Random(options.seed)
     drawn = random.sample(texts, min(options.documents, len(texts)))
-    mails, known = [text for text in drawn if text.source.startswith(options.mail)], {text.id: text for text in texts}
+    known = {text.id: text for text in texts}
+    known_pairs = [pair for pair in pairs if pair.a in known and pair.b in known]
     vocabulary = sorted({word for text in drawn[:200] for word in words(text.text) if word.isalpha()})
     return {
         "stream": await stream(list(map(document, drawn))),
-        "real mail": await stream(list(map(document, mails))) if mails else None,
         **{name: await stream(documents) for name, documents in made(options.seed).items()},
         "sentences": await sentences(vocabulary, random, options.pairs),
-        "labelled revisions": await revisions(known, [pair for pair in pairs if pair.a in known and pair.b in known]),
+        "labelled revisions": await revisions(known, known_pairs, 1),
+        "twelve revisions": await revisions(known, known_pairs, 12),
     }
 
 
@@ -217,7 +222,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--documents", type=positive, default=4_000, metavar="N", help="documents of the stream")
     parser.add_argument("--pairs", type=positive, default=1_000, metavar="N", help="texts with a new sentence")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mail", default="sa-", metavar="PREFIX", help="how the sources of mails begin (default sa-)")
     add_option(parser)
     options = parser.parse_args(arguments)
     try:
