@@ -31,6 +31,7 @@ _WORD = re.compile(r"\w+")
 _SLOTS, _RESEMBLANCE, _WORDS = 128, 0.8, 5
 Kept = list[bool]
 Figures = dict[str, Any]  # Any: JSON
+Sketches = Any  # an index of a library without types
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -61,24 +62,23 @@ def by_nearstream(path: Path, limit: Limit) -> Kept:
 def by_rensa(path: Path, _: Limit) -> Kept:
     """Drop what rensa says resembles a kept document."""
     rensa = import_module("rensa")
-    index, sketches, kept = rensa.RMinHashLSH(_RESEMBLANCE, _SLOTS, 16), dict[int, Any](), Kept()
-    for number, text in enumerate(texts(path)):
-        sketch = rensa.RMinHash(_SLOTS, 42)
-        sketch.update(shingles(text))
-        kept.append(all(sketches[each].jaccard(sketch) < _RESEMBLANCE for each in index.query(sketch)))
-        if kept[-1]:
-            index.insert(number, sketch)
-            sketches[number] = sketch
-    return kept
+    index = rensa.RMinHashLSH(_RESEMBLANCE, _SLOTS, 16)
+    return by_sketches(path, index, lambda: rensa.RMinHash(_SLOTS, 42), lambda sketch, words: sketch.update(words))
 
 
 def by_datasketch(path: Path, _: Limit) -> Kept:
     """Drop what datasketch says resembles a kept document."""
-    datasketch = import_module("datasketch")
-    index, sketches, kept = datasketch.MinHashLSH(_RESEMBLANCE, _SLOTS), dict[int, Any](), Kept()
+    made = import_module("datasketch")
+    update = lambda sketch, words: sketch.update_batch([each.encode() for each in words])  # noqa: E731
+    return by_sketches(path, made.MinHashLSH(_RESEMBLANCE, _SLOTS), lambda: made.MinHash(_SLOTS), update)
+
+
+def by_sketches(path: Path, index: Sketches, new: Callable[[], Any], update: Callable[[Any, list[str]], None]) -> Kept:
+    """Drop what resembles a kept document by the sketches of a library."""
+    sketches, kept = dict[int, Any](), Kept()
     for number, text in enumerate(texts(path)):
-        sketch = datasketch.MinHash(_SLOTS)
-        sketch.update_batch([each.encode() for each in shingles(text)])
+        sketch = new()
+        update(sketch, shingles(text))
         kept.append(all(sketches[each].jaccard(sketch) < _RESEMBLANCE for each in index.query(sketch)))
         if kept[-1]:
             index.insert(number, sketch)

@@ -15,42 +15,29 @@ import random
 import sys
 from collections.abc import Sequence
 from operator import attrgetter
-from pathlib import Path
 
 from benchmarks.judgement import edited, framed, mails, passages, written
 from benchmarks.judgement.answers import rows, table
 from benchmarks.judgement.cases import Material
-from benchmarks.quality.corpus import CorpusError
 from benchmarks.speed.measure import positive
 from benchmarks.storing import add_option, through
-from benchmarks.stream.prose import Prose, sources
+from benchmarks.stream.prose import Prose, options_and_sources
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS
 
 CASES = sorted((*framed.CASES, *edited.CASES, *mails.CASES, *passages.CASES, *written.CASES), key=attrgetter("number"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    0 means that everything was measured, 2 that an input is unreadable.
-    """
+    """Run the command and return 0."""
     numbers = sorted({case.number for case in CASES})
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judgement", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
-    )
     parser.add_argument("--case", type=int, nargs="+", choices=numbers, metavar="N", help="only these cases")
     parser.add_argument("--pairs", type=positive, default=60, metavar="N", help="pairs of each case (default 60)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the documents (default 1)")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL, help="preset that signs")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     add_option(parser)
-    options = parser.parse_args(arguments)
-    try:
-        texts = sources(options.corpus)
-    except CorpusError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+    options, texts = options_and_sources(parser, arguments)
     found = []
     with through(options.through):
         for case in CASES:

@@ -12,16 +12,15 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from string import ascii_lowercase, digits
 
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.quality.corpus import CorpusError, Text, document, share, words
+from benchmarks.quality.corpus import Text, document, share, words
 from benchmarks.quality.scoring import Figures
 from benchmarks.speed.measure import positive
-from benchmarks.stream.prose import Prose, sources
+from benchmarks.stream.prose import Prose, options_and_sources
 from nearstream.streams.estimates.comparing import estimate
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.signing.scheme import DEFAULT_LABEL, LABELS, preset
@@ -128,22 +127,11 @@ def measured(texts: Sequence[str], count: int, label: str) -> Figures:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    0 means that everything was measured, 2 that an input is unreadable.
-    """
+    """Run the command and return 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
-    )
     parser.add_argument("--pairs", type=positive, default=100, metavar="N", help="of each kind, length and count")
     parser.add_argument("--scheme", choices=LABELS, default=DEFAULT_LABEL)
-    options = parser.parse_args(arguments)
-    try:
-        texts = sources(options.corpus)
-    except CorpusError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
+    options, texts = options_and_sources(parser, arguments)
     print(json.dumps(measured(texts, options.pairs, options.scheme), indent=1))
     return 0
 

@@ -1,11 +1,12 @@
 """Paragraphs made of real text, which never repeat."""
 
+import argparse
 import random
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.quality.corpus import read_texts
+from benchmarks.quality.corpus import CorpusError, read_texts
 from benchmarks.texts import originals
 
 _SHORTEST, _LONGEST = 20, 200  # words of a paragraph
@@ -58,6 +59,20 @@ class Prose:
 def joined(paragraphs: Iterable[Sequence[str]]) -> str:
     """Join words to paragraphs, and paragraphs to a text."""
     return "\n\n".join(" ".join(words) for words in paragraphs)
+
+
+def options_and_sources(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> tuple[argparse.Namespace, list[str]]:
+    """Parse options and read the texts of the corpus that they name, and exit with 2 if it is unreadable."""
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="directory with docs.jsonl.gz, default: the examples"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        return options, sources(options.corpus)
+    except CorpusError as error:
+        parser.exit(2, f"{error}\n")
 
 
 def sources(corpus: Path | None) -> list[str]:

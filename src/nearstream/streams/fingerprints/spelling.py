@@ -41,7 +41,7 @@ _SHAPE = bytes(
 )
 _FOLLOWING = bytes(range(0x80, 0xC0))
 _APART = r"(?<![^\W_])[^\W\d_]({})[^\W\d_](?:\1[^\W\d_])*(?![^\W_])"
-_WORDS_APART = 2
+_SHARE_APART = 4  # at least one in so many characters, because formulas and names of code have some
 _BLANKS_APART, _SIGNS_APART = re.compile(_APART.format(" ")), re.compile(_APART.format(r"[.\-_*|/~]"))
 # A comma or apostrophe in front of a group of digits, also of two as in India.
 _GROUP = re.compile(r"[,'\u2019](?<=[0-9].)(?<!\b0.)(?<![0-9]{4}.)(?<!\.[0-9]{3}.)(?=(?:[0-9]{2},)*[0-9]{3}(?![0-9]))")
@@ -152,7 +152,7 @@ def _respellings(text: str) -> Sequence[tuple[re.Pattern[str], Callable[[re.Matc
     found: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
     if b" a a a a " in raw:
         found.append((_BLANKS_APART, _together))
-    if b"a,a,a,a" in raw and raw.count(b"a,a,a,a") > _WORDS_APART:
+    if b"a,a,a,a" in raw and _SHARE_APART * sum(len(run[0]) for run in _SIGNS_APART.finditer(text)) > len(text):
         found.append((_SIGNS_APART, _together))
     if b"0" in raw:
         if b"0,000" in raw:
