@@ -28,10 +28,10 @@ from nearstream.streams.store.part import Part
 from nearstream.streams.store.record import PATCH
 from nearstream.streams.store.registration import DOCUMENT_BYTES, Labelling, Order, Put, Removal, Status
 from nearstream.streams.store.store import Call, Local, Shape
-from nearstream.workers.redis.server.functions import function_library, function_name, load_functions
+from nearstream.workers.redis.server.functions import function_library, load_functions
 from nearstream.workers.redis.server.layout import CHUNKED_KINDS, KeyKind, StoreLayout
 from nearstream.workers.redis.server.shared_connection import SharedConnection
-from nearstream.workers.redis.store.calls import _FORMS, LaneCalls
+from nearstream.workers.redis.store.calls import LaneCalls
 from nearstream.workers.redis.store.opening import open_store
 from nearstream.workers.redis.store.transport import RedisTransport
 from tests.devstack.redis import redis_server
@@ -51,8 +51,6 @@ def _declared(redis_url: str) -> Iterator[None]:
     with watched(redis_url) as watch:
         yield
     assert {name for name, _ in watch.undeclared if name.startswith(b"nearstream")} == set()
-    names = [function_name(name) for name in _FORMS]
-    assert watch.calls < 1_000 or watch.names >= {*map(str.encode, names)}
 
 
 @pytest.fixture

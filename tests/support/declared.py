@@ -21,9 +21,6 @@ _SUBCOMMANDS = (b"object",)  # whose key follows their second word
 class Watch:
     """What was found out."""
 
-    calls: int = 0  # how many were seen
-    names: set[bytes] = field(default_factory=set)  # of the functions that were called
-    commands: int = 0  # how many the calls ran
     # Each function or script, and a command of it about a key that its call does not declare.
     undeclared: set[tuple[bytes, bytes]] = field(default_factory=set)
     _name: bytes = b""
@@ -37,11 +34,8 @@ class Watch:
         words = [_ESCAPE.sub(_unescaped, word) for word in _WORD.findall(found[2])]
         name = words[0].lower()
         if name in _CALLS:
-            self.calls += 1
-            self.names.add(words[1])
             self._name, self._declared = words[1], frozenset(words[3 : 3 + int(words[2])])
         elif found[1] == b"lua" and name not in _WITHOUT_KEY:
-            self.commands += 1
             if words[2 if name in _SUBCOMMANDS else 1] not in self._declared:
                 self.undeclared.add((self._name, name))
 
