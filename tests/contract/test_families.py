@@ -1,7 +1,6 @@
 """Families of documents with real signatures, in memory and on Redis: who joins, who represents, what is counted."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
@@ -34,7 +33,6 @@ from tests.support.matched import verdict
 from tests.support.matching import KEY, SCHEME, TIME, prose, signed
 from tests.support.stores import Interleaved, Make, at_time, growths, through
 
-SMALL = IndexLimits(retention_seconds=0, bucket_cap=12)
 FOR_EVER = IndexLimits(retention_seconds=0)
 FOUR_HOURS = IndexLimits(retention_seconds=4 * 3600)
 START_MS = to_milliseconds(TIME)
@@ -107,19 +105,6 @@ async def test_the_cost_of_a_copy_does_not_grow(store: Store, exact: bool) -> No
     assert events == 59
 
 
-async def test_a_storm_fills_no_bucket(make: Make) -> None:
-    store = await make(SMALL)
-    one, random, found = matcher(store), Random(2), list[Matched]()
-    bodies = Counter[int]()
-    for number in range(120):
-        body = random.randrange(8)
-        text = prose(body) if body not in bodies or random.random() < 0.2 else edited(prose(body), number)
-        bodies[body] += 1
-        found.append(await one.match(signed(f"m{number}", text, number)))
-    assert (one.counts.full_buckets, one.counts.cut) == (0, 0)
-    assert sorted(each.size for each in await families(store, found)) == sorted(bodies.values())
-
-
 async def race(store: Store, signatures: Sequence[Signature], random: Random, lanes: int) -> list[Matched]:
     """Match documents with several lanes, of a partition each, whose calls interleave."""
     found: list[Matched] = []
@@ -152,29 +137,6 @@ async def test_racing_copies_that_share_most_words_with_another_document_end_in_
         copies = [signed(f"m{minute}", text, minute) for minute, text in enumerate(texts, start=1)]
         found = await race(store, copies, Random(seed), lanes=len(copies))
         assert [each.size for each in await families(store, found)] == [len(copies)]
-
-
-@pytest.mark.parametrize("exact", [False, True])
-async def test_a_removed_founder_loses_nobody(make: Make, exact: bool) -> None:
-    """Whoever represents the family is removed again and again, and documents also expire."""
-    random = Random(exact)
-    store, time = at_time(await make(FOUR_HOURS), START_MS)
-    one, living = matcher(store), dict[str, Matched]()
-    for minute in range(300):
-        time.now_ms = START_MS + minute * MINUTE_MS
-        living = {name: found for name, found in living.items() if minute - int(name[1:]) < 230}
-        if living and random.random() < 0.3:
-            heads = {family.representative for family in await families(store, list(living.values()))}
-            leading = [name for name, found in living.items() if found.registered.number in heads]
-            victim = random.choice(leading or list(living))
-            del living[victim]
-            await one.match_all([gone(victim)])
-        elif random.random() < 0.6:
-            text = BODY if exact and random.random() < 0.6 else edited(BODY, minute)
-            found = await one.match(signed(f"m{minute}", text, minute))
-            assert verdict(found).verdict in COPIES or not living
-            assert verdict(found).family.id in {verdict(each).family.id for each in living.values()} or not living
-            living[f"m{minute}"] = found
 
 
 async def test_a_removed_representative_hands_its_family_on(store: Store) -> None:

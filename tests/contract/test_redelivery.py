@@ -17,7 +17,6 @@ from nearstream.streams.relations.verdict import relate
 from nearstream.streams.store.limits import IndexLimits
 from nearstream.streams.store.store import Store
 from tests.support.families import arrivals, lines, pair_events, real_traffic
-from tests.support.matched import verdict
 from tests.support.matching import KEY, SCHEME
 from tests.support.stores import Make, Shaky, through, until_done
 
@@ -63,19 +62,3 @@ def true_ids(records: Sequence[Arrival]) -> set[str]:
         )
         for older, newer in pairs
     }
-
-
-@pytest.mark.parametrize("seed", range(2))
-async def test_an_answer_lost_anywhere_changes_no_family(make: Make, seed: int) -> None:
-    """The batch is sent again after some of its calls were done. Only another counterpart may be named."""
-    records = arrivals([each for each in real_traffic(Random(5), 60, 20) if isinstance(each, Signature)])
-    calm = await matcher(await make(FOR_EVER)).match_all(records)
-    one = matcher(shaken(await make(FOR_EVER), Random(seed), 8))
-    found = await until_done(lambda: one.match_all(records))
-    assert [facts(each) for each in found] == [facts(each) for each in calm]
-    assert {event.event_id for event in pair_events(found)} <= true_ids(records)
-
-
-def facts(matched: Matched) -> Sequence[object]:
-    said = verdict(matched)
-    return said.event_id, said.family, said.verdict

@@ -35,9 +35,10 @@ class Watch:
         name = words[0].lower()
         if name in _CALLS:
             self._name, self._declared = words[1], frozenset(words[3 : 3 + int(words[2])])
-        elif found[1] == b"lua" and name not in _WITHOUT_KEY:
-            if words[2 if name in _SUBCOMMANDS else 1] not in self._declared:
-                self.undeclared.add((self._name, name))
+            return
+        is_of_a_key = found[1] == b"lua" and name not in _WITHOUT_KEY
+        if is_of_a_key and words[2 if name in _SUBCOMMANDS else 1] not in self._declared:
+            self.undeclared.add((self._name, name))
 
 
 @contextmanager
