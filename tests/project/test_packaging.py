@@ -45,8 +45,9 @@ from nearstream import *
 
 assert set(nearstream.__all__) <= globals().keys()
 assert [each.OWNER for each in (schemas, streams, workers)] == ["client"] * 3
+left_out = ("__main__", *(f".html_{room}" for room in ("child", "mail", "markup", "page", "seen")))
 for module in pkgutil.walk_packages(nearstream.__path__, "nearstream."):
-    if ".scrapy" not in module.name and not module.name.endswith(("__main__", ".crawl.html_child", ".crawl.html_seen")):
+    if ".scrapy" not in module.name and not module.name.endswith(left_out):
         importlib.import_module(module.name)
 print(nearstream.__file__)
 """
