@@ -7,11 +7,10 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from nearstream.streams.matching.arriving import document_hash
 from nearstream.streams.matching.family import FamilyFacts, facts_of
 from nearstream.streams.store.limits import IndexState
 from nearstream.streams.store.messages import Measure
-from nearstream.streams.store.registration import Order, Put
+from nearstream.streams.store.registration import Order, Put, document_hash
 from nearstream.workers.redis.index.index import RedisIndex
 from nearstream.workers.redis.reading import stats
 from nearstream.workers.redis.reading.stats import CROWDED, families, index_facts, mean_fields

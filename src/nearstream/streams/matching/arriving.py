@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 
 from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.streams.matching.labels import Labelling, pack_label
@@ -12,8 +11,8 @@ from nearstream.streams.relations.thresholds import DEFAULT_THRESHOLDS, Threshol
 from nearstream.streams.signing.scheme import Keys, Scheme
 from nearstream.streams.store.messages import ANCHOR, BAND, DIGEST, LINEAGE
 from nearstream.streams.store.record import pack_signature
-from nearstream.streams.store.registration import DOCUMENT_BYTES, Order, Put, Registered, Removal
 from nearstream.streams.store.registration import Labelling as Label
+from nearstream.streams.store.registration import Order, Put, Registered, Removal, document_hash
 from nearstream.streams.store.store import Position
 
 
@@ -82,11 +81,6 @@ def case_of(arriving: Arriving, answer: Registered) -> Case:
 
 def _place(origin: Origin | None) -> tuple[int, int]:
     return (origin.partition, origin.offset) if origin else (-1, 0)
-
-
-def document_hash(document_key: str) -> bytes:
-    """Return the hash under which a store knows a document."""
-    return blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=DOCUMENT_BYTES).digest()
 
 
 def pack_keys(keys: Keys) -> tuple[bytes, bytes]:

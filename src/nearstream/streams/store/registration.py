@@ -5,6 +5,7 @@ home of a state follows from its number, and the numbers of one partition are in
 """
 
 from enum import IntEnum
+from hashlib import blake2b
 from typing import NamedTuple
 
 from nearstream.schemas.documents.document import CLOCKS_MS
@@ -12,6 +13,11 @@ from nearstream.schemas.documents.document import CLOCKS_MS
 NUMBER_BYTES = 5
 TIME_BYTES = 6
 DOCUMENT_BYTES = 9  # of the hash of a document key
+
+
+def document_hash(document_key: str) -> bytes:
+    """Return the hash under which a store knows a document."""
+    return blake2b(document_key.encode("utf-8", "surrogatepass"), digest_size=DOCUMENT_BYTES).digest()
 
 
 class Order(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nearstream.schemas.documents.signature import Signature
-from nearstream.streams.matching.arriving import Arriving, document_hash
+from nearstream.streams.matching.arriving import Arriving
 from nearstream.streams.matching.labels import FamilyDetails, details_of
 from nearstream.streams.matching.looking_up import Neighbours, look_up_all, with_attachments
 from nearstream.streams.store.families import Growth
@@ -12,6 +12,7 @@ from nearstream.streams.store.limits import WALK, IndexState
 from nearstream.streams.store.messages import Query
 from nearstream.streams.store.part import Part
 from nearstream.streams.store.record import unpack_signature
+from nearstream.streams.store.registration import document_hash
 from nearstream.streams.store.store import Store
 
 

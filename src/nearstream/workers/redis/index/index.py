@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from nearstream.streams.matching.arriving import document_hash
 from nearstream.streams.matching.labels import FamilyDetails, details_of
 from nearstream.streams.store.families import Growth
 from nearstream.streams.store.limits import IndexLostError, IndexState, IndexUnavailableError
 from nearstream.streams.store.messages import Cover
-from nearstream.streams.store.registration import NUMBER_BYTES
+from nearstream.streams.store.registration import NUMBER_BYTES, document_hash
 from nearstream.streams.store.store import Call, Position, Store
 from nearstream.workers.config.settings import SettingsError
 from nearstream.workers.kafka.partitioning import partition_of
