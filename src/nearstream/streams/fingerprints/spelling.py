@@ -44,7 +44,9 @@ _APART = r"(?<![^\W_])[^\W\d_]({})[^\W\d_](?:\1[^\W\d_])*(?![^\W_])"
 _SHARE_APART = 4  # at least one in so many characters, because formulas and names of code have some
 _BLANKS_APART, _SIGNS_APART = re.compile(_APART.format(" ")), re.compile(_APART.format(r"[.\-_*|/~]"))
 # A comma or apostrophe in front of a group of digits, also of two as in India.
-_GROUP = re.compile(r"[,'\u2019](?<=[0-9].)(?<!\b0.)(?<![0-9]{4}.)(?<!\.[0-9]{3}.)(?=(?:[0-9]{2},)*[0-9]{3}(?![0-9]))")
+_GROUP = re.compile(
+    r"[,'\u2019](?<=[0-9].)(?<!\b0.)(?<![0-9]{4}.)(?<!\.[0-9]{3}.)(?=(?:[0-9]{2},){0,4}[0-9]{3}(?![0-9]))"
+)
 _GROUPS = re.compile(r"(?<![0-9+])(?<![0-9][ .])[1-9][0-9]{0,2}([ .])[0-9]{3}(?:\1[0-9]{3})+(?![ .-]?[0-9])")
 _ADDRESS = re.compile(r"(?:(?:1[0-9]|2[0-5]|[1-9])?[0-9](?:\.|\Z)){4}")
 # A digit, or one twice, within a word that can be spoken. Names of products and ids mostly cannot, or have more digits.
