@@ -80,20 +80,21 @@ class Documents:
         for number in numbers:
             earlier = self.record_of(number, known)
             if earlier.collection == arriving.signature.collection:
-                match = stored.get(number) or self._match(case, number)
+                match = stored.get(number) or self._match(case, earlier, number)
                 represents = representative_of(known.family_of(number), known.families) == number
                 before = _place(earlier, number) < _place(arriving.signature, case.number)
                 found.append(Candidate(number, earlier, match, known.views[number].anchors, represents, before))
         return found
 
-    def _match(self, case: Case, number: int) -> KeyMatch:
+    def _match(self, case: Case, earlier: Recorded, number: int) -> KeyMatch:
         shared, is_former = case.shared.get(number) or Shared(), number == case.registered.former
         bands, anchors = shared.bands, shared.anchors
-        if shared.by_digest and not (bands or anchors):  # whose buckets the document left out
+        by_digest = shared.by_digest or earlier.digest == case.document.signature.digest
+        if by_digest and not (bands or anchors):  # whose buckets one of both left out
             keys: Keys = case.document.keys
             bands, anchors = len(keys.bands), len(keys.anchors)
         by_lineage = shared.by_lineage or is_former
-        return KeyMatch(bands, anchors, shared.by_digest, by_lineage, shared.in_full_bucket, shared.shares_rare)
+        return KeyMatch(bands, anchors, by_digest, by_lineage, shared.in_full_bucket, shared.shares_rare)
 
     def record_of(self, number: int, known: Known) -> Recorded:
         """Return the record of a state, unpacked as far as a comparison needs it."""
