@@ -14,7 +14,8 @@ from nearstream.schemas.documents.signature import Origin, Signature
 from nearstream.schemas.topics.codec import encode_signature
 from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.native import native
-from nearstream.streams.signing.scheme import kept_symbols, preset
+from nearstream.streams.signing.kept import kept_symbols
+from nearstream.streams.signing.scheme import preset
 from nearstream.streams.signing.signer import Signer
 from nearstream.streams.store.record import pack_signature, pack_text, patched, unpack_signature
 from tests.reference import ld_compact

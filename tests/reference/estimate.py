@@ -8,7 +8,7 @@ import numpy as np
 from nearstream.schemas.documents.signature import Signature
 from nearstream.streams.estimates.estimate import Estimate, ratio
 from nearstream.streams.fingerprints.parameters import KEPT_SLOT_BITS, SLOTS
-from nearstream.streams.signing.scheme import kept_sketch
+from nearstream.streams.signing.kept import kept_sketch
 from tests.reference.alignment import align
 from tests.reference.common_text import common_shingles, find_moved, layout
 from tests.reference.distance import edit_distance

@@ -6,29 +6,22 @@ become index keys.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace as replace_fields
-from numpy.typing import NDArray
 
-from nearstream.schemas.documents.document import ADDRESS_BYTES, ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
+from nearstream.schemas.documents.document import ATTACHMENTS_LABEL, ATTACHMENTS_UNREAD
 from nearstream.schemas.documents.signature import VERSION_BYTES, Signature
 from nearstream.schemas.topics.codec import InvalidMessageError
 from nearstream.schemas.topics.dead_letter import Reason
-from nearstream.streams.fingerprints.hashing import DIGEST_BYTES, HashKey
+from nearstream.streams.fingerprints.hashing import HashKey
 from nearstream.streams.fingerprints.parameters import DEFAULT_LABEL as DEFAULT_LABEL
 from nearstream.streams.fingerprints.parameters import (
-    GAP_BITS,
     GAP_STEPS,
     ITEM_WORDS,
-    KEPT_SLOT_BITS,
-    KEPT_SYMBOL_BITS,
-    SLOTS,
     SPLIT_SYMBOL_BITS,
-    WINDOW_RULES,
     WORD_SYMBOL_BITS,
     AnchorRules,
     BandRules,
@@ -159,6 +152,8 @@ class Scheme:
 
         What estimates read remains, with the fields that identify the document.
         """
+        from nearstream.streams.signing.kept import kept_sketch, kept_symbols  # which loads numpy
+
         stored = SPLIT_SYMBOL_BITS if signature.gaps else WORD_SYMBOL_BITS
         sketch, ld = kept_sketch(signature.sketch), kept_symbols(signature.ld, stored)
         raw_digest = signature.raw_digest[:VERSION_BYTES]
@@ -170,6 +165,8 @@ class Scheme:
         Raises:
             InvalidMessageError: `other_scheme`, or `invalid_signature` with the field and what was expected of it.
         """
+        from nearstream.streams.signing.validity import invalid_field  # which loads numpy
+
         if signature.scheme != self.name:
             raise InvalidMessageError(Reason.OTHER_SCHEME, f"scheme {self.name} expected")
         detail = invalid_field(signature, self.sketch, self.ld, self.anchors, self.noise, self.sampled)
@@ -259,38 +256,6 @@ def band_values(sketch: bytes, slot_bytes: int, bands: int, rows: int) -> list[b
     return [sketch[start : start + width] for start in range(0, bands * width, width)]
 
 
-def kept_sketch(sketch: bytes) -> bytes:
-    """Return the low 4 bits of each slot of a sketch.
-
-    A byte holds two slots. This is b-bit minwise hashing (Li and Koenig, WWW 2010).
-    """
-    if len(sketch) == SLOTS * KEPT_SLOT_BITS // 8:
-        return sketch
-    slots = np.frombuffer(sketch, np.uint8)[:: len(sketch) // SLOTS] & 15
-    kept: bytes = (slots[::2] | slots[1::2] << 4).tobytes()
-    return kept
-
-
-def kept_symbols(ld: bytes, stored: int) -> bytes:
-    """Return LD symbols with zeros for the bits that an index does not keep.
-
-    As in a float, these are some bits of each symbol from its first one bit on, so a symbol has all of them at any
-    rate. A long gap has a word of its own, which loses nothing: it starts with zeros, because no text is that long.
-    """
-    masks = _masks(stored)
-    words = np.frombuffer(ld, masks.dtype)
-    kept: bytes = (words & masks[words >> (8 * masks.itemsize + 1 - masks.size.bit_length())]).tobytes()
-    return kept
-
-
-@cache
-def _masks(stored: int) -> NDArray[np.uint32]:
-    """Return masks of kept bits, by the bits above those that every symbol keeps."""
-    kind, gap_bits = (np.dtype("<u2"), 0) if stored == SPLIT_SYMBOL_BITS else (np.dtype("<u4"), GAP_BITS)
-    tops = range(1 << stored - KEPT_SYMBOL_BITS[stored])
-    return np.array([~((1 << top.bit_length()) - 1 << gap_bits) for top in tops]).astype(kind)
-
-
 def hit_probability(similarity: float, bands: int, rows: int) -> float:
     """Return the probability in [0, 1] that two sketches share a band.
 
@@ -298,118 +263,3 @@ def hit_probability(similarity: float, bands: int, rows: int) -> float:
     Ullman, Mining of Massive Datasets, section 3.4.2.
     """
     return 1.0 - (1.0 - similarity**rows) ** bands
-
-
-_LARGEST_RATE = 1 << 30
-_VARINT_BYTES = 6  # 42 bits
-_ESCAPE = (1 << GAP_BITS) - 1  # in place of a gap that follows in a word of its own
-_LARGEST_FORM = 1 << 30  # bytes, far beyond every limit of texts
-
-
-def invalid_field(
-    signature: Signature,
-    sketch: SketchRules,
-    ld: LdRules,
-    anchors: AnchorRules,
-    noise: NoiseRules | None,
-    sampled: SampledRules | None,
-) -> str:
-    """Return the first invalid field with what was expected of it.
-
-    The result is an empty string if all fields are valid. It never contains a value of the signature.
-    """
-    if not len(signature.digest) == len(signature.raw_digest) == DIGEST_BYTES:
-        return f"digest, raw_digest: {DIGEST_BYTES} bytes expected"
-    if len(signature.sender) not in (0, ADDRESS_BYTES) or len(signature.recipients) % ADDRESS_BYTES:
-        return f"sender, recipients: {ADDRESS_BYTES} bytes expected for each address"
-    size = sketch.slots * sketch.bits // 8
-    if len(signature.sketch) != size:
-        return f"sketch: {size} bytes expected"
-    most = anchors.max_anchors + (noise.max_keys if noise else 0)
-    most += sampled.max_keys if sampled else 0
-    return _invalid_ld(signature, ld) or _invalid_anchors(signature, most) or _invalid_sizes(signature)
-
-
-def _invalid_ld(signature: Signature, rules: LdRules) -> str:
-    first = rules.first_rate(signature.n_bytes)
-    rate = signature.rate
-    if rate & (rate - 1) or not first <= rate <= _LARGEST_RATE:
-        return f"rate: a power of two from {first} expected"
-    try:
-        symbols, end = _symbols_and_end(signature, rules)
-    except ValueError as error:
-        return f"ld, gaps: {error}"
-    if symbols > rules.max_symbols:
-        return f"ld: at most {rules.max_symbols} symbols expected"
-    # A symbol represents a complete window, so the last window must end inside the text.
-    if symbols and not 0 <= end <= signature.n_bytes - rules.window_bytes:
-        return "ld, gaps: positions inside the text expected"
-    return ""
-
-
-def _symbols_and_end(signature: Signature, rules: LdRules) -> tuple[int, int]:
-    """Return the number of symbols, and the position of the last one in bytes."""
-    if rules.gap_bits:
-        if signature.gaps:
-            raise ValueError("gaps packed with their symbols expected")
-        return _words_end(signature.ld)
-    gaps = _varints(signature.gaps)
-    if len(signature.ld) != 2 * len(gaps):
-        raise ValueError("2 bytes and one gap for each symbol expected")
-    unit = signature.rate // rules.gap_steps
-    return len(gaps), sum(gaps) * unit
-
-
-def _words_end(ld: bytes) -> tuple[int, int]:
-    if len(ld) % 4:
-        raise ValueError("expected a multiple of 4 bytes")
-    words = np.frombuffer(ld, "<u4")
-    gaps = words & _ESCAPE
-    if not np.any(gaps == _ESCAPE):
-        return gaps.size, int(gaps.sum())
-    symbols, end, rest = 0, 0, iter(words.tolist())
-    for word in rest:
-        gap = word & _ESCAPE if word & _ESCAPE < _ESCAPE else next(rest, -1)
-        if gap < 0:
-            raise ValueError("expected a gap after the last escape")
-        symbols, end = symbols + 1, end + gap
-    return symbols, end
-
-
-def _varints(packed: bytes) -> list[int]:
-    """Return numbers in unsigned LEB128, each with at most 6 bytes."""
-    numbers, number, bits = [], 0, 0
-    for byte in packed:
-        number |= (byte & 0x7F) << bits
-        bits += 7
-        if byte < 0x80:
-            numbers.append(number)
-            number = bits = 0
-        elif bits == 7 * _VARINT_BYTES:
-            raise ValueError(f"expected numbers of at most {_VARINT_BYTES} bytes")
-    if bits:
-        raise ValueError("expected the last byte of the last number")
-    return numbers
-
-
-def _invalid_anchors(signature: Signature, most: int) -> str:
-    fields = ("anchors", signature.anchors, most), ("windows", signature.windows, WINDOW_RULES.max_anchors)
-    for name, packed, limit in fields:
-        if len(packed) % 8 or len(packed) > 8 * limit:
-            return f"{name}: at most {limit} values of 8 bytes expected"
-        values = np.frombuffer(packed, "<u8")
-        if not np.all(values[1:] > values[:-1]):
-            return f"{name}: distinct values in ascending order expected"
-    return ""
-
-
-def _invalid_sizes(signature: Signature) -> str:
-    n_bytes, characters = signature.n_bytes, signature.characters
-    words, shingles = signature.words, signature.shingles
-    if not any((n_bytes, characters, words, shingles)):
-        return ""
-    if not characters <= n_bytes <= min(4 * characters, _LARGEST_FORM):
-        return "n_bytes, characters: 1 to 4 bytes expected for each character, as in UTF-8"
-    if not (0 < words <= characters and 0 < shingles <= characters):
-        return "words, shingles: at least one expected, and at most as many as characters"
-    return ""
