@@ -67,7 +67,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         "or zstd",
     )
     for name in ("text", "id"):
-        meaning = f"column of tables, with --keep also field of JSON, that holds the {name}s (default {name})"
+        meaning = f"column of tables, with `scan --keep` also field of JSON, that holds the {name}s (default {name})"
         parser.add_argument(f"--{name}-column", default=name, metavar="C", help=meaning)
     add_quiet(parser)
 

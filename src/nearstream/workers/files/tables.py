@@ -184,7 +184,9 @@ def json_document(raw: bytes, columns: Columns) -> bytes | None:
 
 
 def _row(number: int, stored: Stored, values: Mapping[str, object], refusal: str = "") -> Row:
-    if refusal or not isinstance(values["text"], str):
-        return number, b"", stored, refusal or f"expected a text, not {type(values['text']).__name__}"
+    text = values.get("text")
+    if refusal or not isinstance(text, str):
+        found = "null" if text is None else type(text).__name__
+        return number, b"", stored, refusal or f"expected a text, not {found}"
     fields = {name: str(value) for name, value in values.items() if value is not None and value != ""}
     return number, msgspec.json.encode({"text": "", **fields}), stored, ""

@@ -30,6 +30,7 @@ _PAGE_BYTES = 1024  # The keys of a document are spread over all pages, so that 
 _CACHE_KIB = 131_072
 # A record that comes lets go of two that are too old, so that no call takes long.
 _LEAVE = "DELETE FROM records WHERE number IN (SELECT number FROM records ORDER BY number LIMIT 2) AND at < ?"
+_HAS_NO_RECORDS = "SELECT EXISTS(SELECT 1 FROM current) AND NOT EXISTS(SELECT 1 FROM records)"
 _HELD_MAX = 20_000  # values that calls have only read, which are forgotten then
 _LOG_BYTES = 1 << 25  # of the log, after which its pages are written into the file
 _OPENING = (
@@ -61,7 +62,7 @@ class IndexFile:
         """Open a file, or make one. `open_store` describes the arguments and the errors."""
         self.path, self.scheme = Path(path), scheme
         try:
-            self.file = sqlite3.connect(self.path, 0, isolation_level=None, check_same_thread=False)
+            self.file = sqlite3.connect(self.path.absolute(), 0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise SettingsError(f"{self.path}: expected a file that can be written: {error}") from None
         self._lock = _locked(self.path)
@@ -72,7 +73,7 @@ class IndexFile:
             self.close()
             if isinstance(error, sqlite3.OperationalError):
                 raise SettingsError(f"{self.path}: the file cannot be written: {error}") from None
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, sqlite3.Error | UnicodeError):
                 raise SettingsError(f"{self.path}: expected an index, or a new file: {error}") from None
             raise
         tables, self.ages, self._tables = tables_of(self.file)
@@ -194,6 +195,9 @@ class IndexFile:
     def records(self) -> Iterator[tuple[bytes, int, bytes]]:
         """Yield key, time and value of each record that is kept, the oldest first."""
         with self.mapped():
+            if self.file.execute(_HAS_NO_RECORDS).fetchone()[0]:
+                way = "send the documents, since `open_store` keeps no signatures"
+                raise SettingsError(f"{self.path}: expected an index of `scan` or `serve`: {way}")
             yield from self.file.execute("SELECT key, at, value FROM records ORDER BY number")
 
     def founders(self) -> list[int]:
@@ -234,18 +238,19 @@ def open_store(path: str | Path, scheme: str, limits: IndexLimits = _LIMITS) -> 
 
 def _locked(path: Path) -> int:
     """Take the lock of a file. It names its process."""
+    lock = None
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise SettingsError(f"{path}: expected a file that can be written: {error.strerror}") from None
-    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        owner = os.pread(lock, 20, 0).decode()
-        os.close(lock)
-        raise SettingsError(f"{path}: another process has it open, with the id {owner}") from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+    except OSError as error:
+        why = f"expected a file that can be written: {error.strerror}"
+        if lock is not None:
+            if isinstance(error, BlockingIOError):
+                why = f"another process has it open, with the id {os.pread(lock, 20, 0).decode()}"
+            os.close(lock)
+        raise SettingsError(f"{path}: {why}") from None
     return lock
 
 

@@ -100,7 +100,8 @@ def test_rows_of_a_parquet_file_are_kept_with_their_types(scan: Callable[..., st
     texts = [" ".join(words(n, 60)) for n in range(200)]
     rows = {"text": [*texts, texts[7], None], "n": [*range(201), 7], "tags": [["a", "b"]] * 202}
     pq.write_table(pa.table(rows), "in.parquet", row_group_size=50)
-    scan("in.parquet", "--keep", "out.parquet", "--columns", "novel", code=65)
+    said = scan("in.parquet", "--keep", "out.parquet", "--columns", "novel", code=65)
+    assert "kept, not decided in.parquet:202: expected a text, not null" in said
     found = pq.read_table("out.parquet")
     assert found.schema.names == ["text", "n", "tags", "novel"]
     assert found.column("n").to_pylist() == [*range(200), 7]

@@ -35,6 +35,13 @@ async def test_runs_one_after_another_say_what_one_run_says(tmp_path: Path) -> N
     assert parts == whole
     assert {kind for kind, _ in parts[20:]} == {"exact_duplicate"}
     assert await _verdicts(tmp_path / "parts.db", DOCUMENTS) == [("unchanged", family) for _, family in whole]
+    with (
+        open_store(tmp_path / "parts.db", STANDARD.name) as index,
+        pytest.raises(SettingsError, match=r"parts\.db: expected an index of `scan` or `serve`: send the documents"),
+    ):
+        next(index.records())
+    with open_store(tmp_path / "empty.db", STANDARD.name) as index:
+        assert list(index.records()) == []
 
 
 async def test_what_the_disk_has_no_room_for_is_not_there_and_the_rest_is(tmp_path: Path) -> None:
@@ -64,6 +71,10 @@ def test_another_file_scheme_or_process_is_refused_with_the_way_out(tmp_path: Pa
     (tmp_path / "text").write_text("No index at all. " * 99)
     with pytest.raises(SettingsError, match="expected an index, or a new file: file is not a database"):
         open_store(tmp_path / "text", STANDARD.name)
+    schema = (tmp_path / "broken.db", b"CREATE TABLE states", b"CREATE TABLE \xc2tates")
+    schema[0].write_bytes(path.read_bytes().replace(*schema[1:]))
+    with pytest.raises(SettingsError, match=r"broken\.db: expected an index, or a new file"):
+        open_store(schema[0], STANDARD.name)
     with sqlite3.connect(other) as file:
         file.execute("CREATE TABLE films(name)")
     with pytest.raises(SettingsError, match="expected an index, or a new file, not another database"):
@@ -80,7 +91,7 @@ input()"""
             open_store(path, STANDARD.name)
         process.kill()
     open_store(path, STANDARD.name).close()
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["index.db", "other.db", "text"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["broken.db", "index.db", "other.db", "text"]
 
 
 async def test_what_became_too_old_while_nobody_had_it_open_is_gone(
