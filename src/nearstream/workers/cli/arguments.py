@@ -125,9 +125,9 @@ def document_id(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """Return the name of a file, which a variable of a shell that is not set does not give."""
-    if not text:
-        raise argparse.ArgumentTypeError("the name of a file expected, not an empty one")
+    """Return the name of a file, which is neither standard output nor a variable of a shell that is not set."""
+    if text in ("", "-"):
+        raise argparse.ArgumentTypeError(f"the name of a file expected: {text or 'nothing'}")
     return text
 
 

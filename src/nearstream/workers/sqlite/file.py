@@ -101,7 +101,7 @@ class IndexFile:
             self.file.execute("COMMIT")
             self.file.execute("BEGIN IMMEDIATE")
         self._require("format", FORMAT, "an index of another release: make a new one from your documents")
-        way = "set NEARSTREAM_SCHEME and NEARSTREAM_HASH_KEY as they were, or name a new file"
+        way = "set NEARSTREAM_SCHEME and NEARSTREAM_HASH_KEY as they were, or after an update make a new one"
         self._require("scheme", self.scheme, way)
 
     def _fact(self, name: str) -> Any:  # noqa: ANN401 - a number or a text

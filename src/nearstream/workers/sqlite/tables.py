@@ -61,7 +61,10 @@ class _Cached(Generic[Key, Value]):
         held = self._held.get(key)
         if held is None:
             row = self._file.execute(self._read, (key,)).fetchone()
-            held = self._held[key] = (self._unpack(key, row[0]), row[0]) if row else (None, None)
+            try:
+                held = self._held[key] = (self._unpack(key, row[0]), row[0]) if row else (None, None)
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise sqlite3.DatabaseError(f"a value in it is damaged: {error}") from None
         return held[0]
 
     def __getitem__(self, key: Key, /) -> Value:

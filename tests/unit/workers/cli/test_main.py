@@ -115,6 +115,7 @@ def test_wrong_use_gets_a_clear_answer() -> None:
         (["fly"], 2, "invalid choice: 'fly': `--help` lists all commands"),
         (["show", ""], 2, "1 to 512 characters"),
         (["scan", "a.jsonl", "--keep", ""], 2, "--keep: the name of a file expected"),
+        (["scan", "a.jsonl", "--keep", "-"], 2, "--keep: the name of a file expected: -"),
         (["stats", "--index", "seen.db"], 2, "ask the API or the live page of `nearstream serve --index FILE`"),
         (["show", "a", "--collection", "A"], 2, "lower-case"),
         (["dlq", "list", "--reason", "typo"], 2, "not_json"),

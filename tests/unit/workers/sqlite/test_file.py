@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ async def test_what_the_disk_has_no_room_for_is_not_there_and_the_rest_is(tmp_pa
 def test_another_file_scheme_or_process_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path, other = tmp_path / "index.db", tmp_path / "other.db"
     open_store(path, STANDARD.name).close()
-    with pytest.raises(SettingsError, match=r"expected the scheme mail-1, but it has .*: set NEARSTREAM_SCHEME"):
+    with pytest.raises(SettingsError, match=r"expected the scheme mail-1, but it has .*, or after an update make a new one"):
         open_store(path, "mail-1")
     (tmp_path / "text").write_text("No index at all. " * 99)
     with pytest.raises(SettingsError, match="expected an index, or a new file: file is not a database"):
@@ -92,6 +93,14 @@ input()"""
         process.kill()
     open_store(path, STANDARD.name).close()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["broken.db", "index.db", "other.db", "text"]
+
+
+async def test_a_damaged_value_is_named_with_its_file(tmp_path: Path) -> None:
+    await _verdicts(tmp_path / "index.db", DOCUMENTS[:1])
+    with closing(sqlite3.connect(tmp_path / "index.db", isolation_level=None)) as file:
+        file.execute("UPDATE states SET value = x'c1'")
+    with pytest.raises(IndexUnavailableError, match=r"index\.db: nothing was stored: a value in it is damaged"):
+        await _verdicts(tmp_path / "index.db", DOCUMENTS[:1])
 
 
 async def test_what_became_too_old_while_nobody_had_it_open_is_gone(
