@@ -14,19 +14,20 @@ from typing import Any
 from nearstream.streams.fingerprints.plain_letters import beyond_ascii
 
 _ESCAPE = re.compile(r"&(?:amp;)?(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,500}>")
+_TAG = re.compile(r"&(?:amp;)?lt;/?[a-zA-Z](?:[^<>&]|&(?!(?:amp;)?[lg]t;)){0,500}(?:&(?:amp;)?gt;|>)")
 _ONLY_BEYOND = b" " * 0x80 + bytes(range(0x80, 0x100))
 # Charsets in which UTF-8 is read, each with a byte that UTF-8 of such a text has.
-_CHARSETS = {"cp1252": b"\xc3", "latin-1": b"\xc3", "cp1250": b"\xc4", "cp1251": b"\xd0", "koi8-r": b"\xd1"}
+_CHARSETS = {"cp1252": b"\xc3", "latin-1": b"\xc3", "cp1250": b"\xc4", "cp1251": b"\xd0", "koi8-r": b"\xe2"}
 _MISREAD_MIN, _MISREAD_SHARE, _SIGNS_SHARE, _RUNS = 6, 0.75, 0.08, 24
 # Charsets of Russian that are read as each other or as Latin, and three characters that are a fifth of a Russian text.
+# A text that is no Russian has so many of what they become only by chance, if it is short.
 _RUSSIAN_AS = (("cp1251", "koi8-r"), ("koi8-r", "cp1251"), ("cp1252", "cp1251"), ("cp1252", "koi8-r"))
-_FREQUENT, _FREQUENT_SHARE, _SAMPLE = "\u043e\u0430\u0438\u041e\u0410\u0418", 0.15, 2_048
-_LETTERS = bytes(range(0xC0, 0x100))  # of Russian, by their bytes in each of these charsets
+_FREQUENT, _FREQUENT_MIN, _FREQUENT_SHARE, _SAMPLE = "\u043e\u0430\u0438", 12, 0.15, 2_048
+_BYTES_BEYOND = [bytes((byte,)) for byte in range(0x80, 0x100)]
 _BEYOND = re.compile("[^\x00-\x7f]+")
 # By byte what it is: `a` of a word, `0` a digit, `,` a sign that may be within words and numbers, or a blank. Print has
 # signs and blanks beyond ASCII, which begin with two of these bytes.
-_SIGNS, _BLANK = b".,'-_*|/~\xe2", 0xC2
+_SIGNS, _BLANK = b".,'`-_*|/~\xe2", 0xC2
 _SHAPE = bytes(
     ord(
         ","
@@ -56,20 +57,19 @@ _SEEN_AS = str.maketrans("013457", "oieast")
 _WORD_LETTERS = 4  # at least, and three more for each digit from the third one on
 # Pairs for one umlaut, after the pairs for none, as in `neue` and `Quelle`. Replacing takes a tenth of a pattern.
 _KEPT, _MARKED = ("aue", "eue", "que"), "\ufdd0"
-_UMLAUTS = ("ae", "Ae", "oe", "Oe", "ue", "Ue", "aa", "Aa")
+_UMLAUTS = ("ae", "oe", "ue", "aa")
 _AND = (" und ", " og ", " och ")  # which each page in these languages has several times
-_AND_CHARACTERS = 2_000
+_AND_CHARACTERS, _HEAD = 2_000, 64
 
 
 @lru_cache(maxsize=1)
 def as_meant(text: str) -> str:
     """Return a text without escapes of HTML, and in the charset in which it was written.
 
-    Escapes are resolved twice, and tags that come out of them are left out.
+    Escapes are resolved twice, and tags in escapes are left out.
     """
     if "&" in text and _ESCAPE.search(text):
-        meant = html.unescape(html.unescape(text))
-        text = _TAG.sub(" ", meant) if "&lt;" in text else meant
+        text = html.unescape(html.unescape(_TAG.sub(" ", text)))
     if text.isascii() or not _may_be_misread(text.encode("utf-8", "surrogatepass")):
         return text
     return _as_russian(_as_utf8(_as_utf8(text)))
@@ -118,16 +118,21 @@ def _bytes_in(charset: str) -> Any:  # noqa: ANN401 - a type of C, which `charma
 def _as_russian(text: str) -> str:
     """Return a text in the charset in which it looks like Russian, if it does not as it is."""
     sample = text[:_SAMPLE]
-    least = max(_MISREAD_MIN, _FREQUENT_SHARE * len(sample))
-    if 2 * len(sample.encode("utf-8", "replace")) < 3 * len(sample) or 2 * sum(map(sample.count, _FREQUENT)) > least:
+    if 2 * len(sample.encode("utf-8", "replace")) < 3 * len(sample):
         return text
+    as_it_is = sum(map(sample.lower().count, _FREQUENT))
+    least = max(_FREQUENT_MIN, _FREQUENT_SHARE * len(sample), 2 * as_it_is)
     for read, written in _RUSSIAN_AS:
-        frequent = _FREQUENT.encode(written).decode(read)
-        if sum(map(sample.count, frequent)) >= least:
-            return text.translate(
-                {ord(bytes((byte,)).decode(read)): bytes((byte,)).decode(written) for byte in _LETTERS}
-            )
+        if sum(map(sample.count, _FREQUENT.encode(written).decode(read))) >= least:
+            return text.translate(_read_again(read, written))
     return text
+
+
+@cache
+def _read_again(read: str, written: str) -> dict[int, str]:
+    """Return what characters beyond ASCII are in the charset in which they were written."""
+    both = [(each.decode(read, "ignore"), each.decode(written, "ignore")) for each in _BYTES_BEYOND]
+    return {ord(one): other for one, other in both if one and other}
 
 
 def joined(plain: str, text: str, *, has_umlauts: bool) -> str:
@@ -186,7 +191,7 @@ def _spoken(found: re.Match[str]) -> str:
 
 
 def _without_second_letters(text: str) -> str:
-    text = text.replace("oee", "oe")  # an e behind an umlaut
+    text = text.lower().replace("oee", "oe")  # an e behind an umlaut
     for kept in _KEPT:
         text = text.replace(kept, kept[:-1] + _MARKED + kept[-1])
     for both in _UMLAUTS:
@@ -196,4 +201,5 @@ def _without_second_letters(text: str) -> str:
 
 def writes_umlauts(text: str) -> bool:
     """Return whether the language of a text has umlauts that become two characters elsewhere."""
+    text = text.lower() if text[:_HEAD].isupper() else text  # lower case of all texts takes long
     return any(text.count(word) > len(text) // _AND_CHARACTERS for word in _AND)

@@ -10,6 +10,7 @@ from nearstream.streams.fingerprints.normalize import normalize
 from nearstream.streams.fingerprints.parameters import TextRules
 from nearstream.streams.fingerprints.rewriting import rewritten
 from nearstream.streams.fingerprints.sent_places import sent_places
+from nearstream.streams.fingerprints.spelling import as_meant
 
 RULES = TextRules(spelling="plain/5")
 GERMAN = (
@@ -20,6 +21,9 @@ DANISH = "På øen går både køer og får, og når vejret er dårligt, søger 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy"
 VIETNAMESE = "Chúng tôi đã đến thăm một ngôi làng nhỏ"
 RUSSIAN = "Река вышла из берегов, и город закрыл нижнюю дорогу до тех пор, пока вода не опустится"
+YO = "Ёлка ещё стоит «у берега», и её объём — ровно такой, о каком вчера говорил инженер на собрании"  # noqa: RUF001
+UKRAINIAN = "Річка вийшла з берегів, та місто закрило нижню дорогу доти, доки вода не спаде, її рівень ще високий"
+GREEK = "Το ποτάμι βγήκε από την κοίτη του, και η πόλη έκλεισε τον κάτω δρόμο"  # noqa: RUF001
 CHARSETS = ("cp1252", "latin-1", "cp1250", "cp1251", "koi8-r")
 ENGLISH = "the office will close its north gate on Tuesday"
 _TWO = str.maketrans(
@@ -85,14 +89,21 @@ def set_apart(sign: str, between: str = "   ") -> Callable[[str], str]:
         *((GERMAN, each) for each in (two_letters, without_marks)),
         *((DANISH, each) for each in (two_letters, without_marks)),
         *((each, without_marks) for each in (CZECH, VIETNAMESE)),
-        *((each, misread(charset)) for each in (GERMAN, CZECH, VIETNAMESE, RUSSIAN) for charset in CHARSETS),
+        *((each, misread(charset)) for each in (GERMAN, CZECH, VIETNAMESE, RUSSIAN, GREEK) for charset in CHARSETS),
         *((each, misread("cp1252", "cp1252")) for each in (GERMAN, RUSSIAN)),
         (RUSSIAN, misread("cp1251", "cp1251")),
         *((RUSSIAN, read_as(*each)) for each in (("cp1251", "koi8-r"), ("koi8-r", "cp1251"))),
+        *((each, read_as("cp1251", read)) for each in (YO, UKRAINIAN) for read in ("koi8-r", "latin-1")),
+        *((each, read_as("koi8-r", "cp1251")) for each in (YO.translate(dict.fromkeys(map(ord, "«»—"))), RUSSIAN)),
         *((RUSSIAN, read_as(each, "cp1252")) for each in ("cp1251", "koi8-r")),
+        *((each, str.upper) for each in (GERMAN, DANISH)),
         *((ENGLISH, styled(each)) for each in (0x1F150, 0x1F170, 0x1F1E6, 0x24B6, 0x1D400, 0x1F110)),
         (ENGLISH, in_parentheses),
-        *((each, marked(mark)) for each in (ENGLISH, RUSSIAN) for mark in ("\u0336", "\u0332", "\u0323")),
+        *(
+            (each, marked(mark))
+            for each in (ENGLISH, RUSSIAN)
+            for mark in ("\u0336", "\u0332", "\u0323", "\u0489", "\u20dd")
+        ),
         (ENGLISH, marked("\u0301")),
         *((each, set_apart(" ")) for each in (ENGLISH, RUSSIAN)),
         *((ENGLISH, set_apart(each, " ")) for each in ".-_*|/~"),
@@ -112,6 +123,9 @@ def test_another_spelling_of_a_text_has_its_form(text: str, spell: Callable[[str
         ("ᴛʜᴇ \u1d0f\ua730\ua730\u026a\u1d04\u1d07", "the office"),
         ("an acc0unt, p4ssw0rd, fr33dom, unl1ke v1agra", "an account, password, freedom, unlike viagra"),
         ("\u0585ffi\u0581e \u13dfl\u0585se, \u0251ccount", "offige Close, account"),
+        ("&amp;lt;p class=&amp;quot;a&amp;quot;&amp;gt;Tom &lt;b>and &lt;/b&gt;Ann", "Tom and Ann"),
+        ("taza ma`no a`lo a`a a`a", "taza ma\u02bbno a\u02bblo a\u02bba a\u02bba"),
+        ("vector<int> &lt; 3", "vector<int> < 3"),
         ("&lt;p&gt;Tom &amp;amp; Ann said &amp;quot;no&amp;quot;.&lt;/p&gt;", 'Tom & Ann said "no".'),
     ],
 )
@@ -138,6 +152,15 @@ def test_other_words_keep_another_form(pair: str) -> None:
 def test_a_german_text_keeps_the_e_that_is_a_letter_of_its_own(pair: str) -> None:
     one, other = pair.split()
     assert form(f"{GERMAN} {one}") != form(f"{GERMAN} {other}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Невірне геометричне значення.", "Бүртгэгдсэн feeds байхгүй байна.", "Бузныг нӕ сайтӕй нын кӕй пайда кӕныс!"],
+)
+def test_a_text_in_another_language_of_cyrillic_is_no_misread_russian(text: str) -> None:
+    assert as_meant(text) == text
+    assert as_meant(text.upper()) == text.upper()
 
 
 def test_places_in_a_text_with_umlauts_are_those_of_its_words() -> None:
