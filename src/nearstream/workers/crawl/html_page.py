@@ -63,6 +63,7 @@ _RUBY, _JOINT = re.compile(r"</?r(?:uby|[bpt])(?![^\s/>])[^<>]*+>", re.IGNORECAS
 _COMMENTS = (
     ":is([id^=comment i], [class^=comment i], .comments, .comment-list, .commentlist, .comments-area, .post-comments,"
     " .user-comments, .replies, .replies-wrapper, #disqus_thread, .disqus_thread, #respond, .respond):not(:has(h1))"
+    ":not(body, main, [id^=commentar i], [class^=commentar i], [id^=commented i], [class^=commented i])"
 )
 _UNSEEN = [*READINGS, "[hidden]", "audio", "canvas", "datalist", "dialog:not([open])", "video"]
 _WITH_VALUES = "iframe[srcdoc], optgroup[label], option[label], div[placeholder]"
@@ -91,11 +92,11 @@ def page(html: str, *, main_content: bool, links: bool = False) -> str:
     sign, parts = "-", _parts(main, links=links)
     is_short = main_content and sum(map(len, parts)) < _MAIN_WORDS * _WORD_MAX_CHARACTERS  # counting takes its time
     if is_short and sum(map(count_words, parts)) < _MAIN_WORDS:
-        all_parts = _parts(every, links=links)
-        if _is_too_small(html, parts, all_parts, _parts(_LINKED.sub("", every), links=False)):
-            frames = found(tree.body, "iframe[srcdoc]") if tree.body else ()
-            framed = [part for frame in frames for part in _of_value(frame.getattr("srcdoc") or "")]
-            sign, parts, main = "s", all_parts and [*all_parts, *framed], every
+        frames = found(tree.body, "iframe[srcdoc]") if tree.body else ()
+        framed = [part for frame in frames for part in _of_value(frame.getattr("srcdoc") or "")]
+        all_parts = [*_parts(every, links=links), *framed]
+        if every and _is_too_small(html, parts, all_parts, [*_parts(_LINKED.sub("", every), links=False), *framed]):
+            sign, parts, main = "s", all_parts, every
     shown = list(_shown(every, {*(main if parts else every).split("\n")}))
     for element in found(tree.body, _WITH_VALUES) if tree.body else ():
         shown += [f"-{part}" for value in values_of(element) for part in _of_value(value)]

@@ -54,6 +54,8 @@ _OFFSETS = {name: re.compile(_FAR) for name in ("left", "right", "top", "bottom"
 _LENGTHS = ("width", "height", "max-width", "max-height")  # of what is cut off
 _HIDING_NAMES = frozenset([*_HIDING, *_OFFSETS, *_LENGTHS, "font", "visibility"])
 _PAINTING_NAMES = frozenset(["background", "color"])
+_LOOK_NAMES = _HIDING_NAMES | _PAINTING_NAMES
+_WEIGHED = [re.compile(part) for part in ("#", r"[.:\[]", r"(?<![\w.#:\[-])[a-zA-Z]")]
 _CUT_OFF = re.compile("hidden|clip|auto|scroll")
 _NO_LENGTH = re.compile(_NOTHING)
 _NO_SIZE = rf"(?:0*[0-2]?(?:\.\d++)?p[xt]|{_ZERO}(?:%|[a-z]*+))(?![\w.%])"
@@ -94,7 +96,8 @@ def found(element: ElementNode | DocumentNode, selector: str) -> Sequence[Elemen
 def take_unseen(tree: HTMLTree, html: str) -> None:
     """Remove from a tree what its attributes, styles and style sheets hide.
 
-    Of the rules of style sheets those for any screen count. The last one of two rules wins, whatever their selectors.
+    Of the rules of style sheets those for any screen count. Of two rules the one with more in its selector wins, else
+    the last one.
     """
     document, body, html = tree.document, tree.body, html.lower()
     if document is None or body is None:
@@ -102,7 +105,7 @@ def take_unseen(tree: HTMLTree, html: str) -> None:
     has_title = html.rfind("<title") > html.find("</head")
     for element in found(body, _NEVER_SEEN) if has_title or any(name in html for name in _NEVER_SEEN_NAMES) else ():
         remove(element)
-    rules = list(_rules(found(document, "style"))) if "<style" in html else []
+    rules = sorted(_rules(found(document, "style")), key=_weight) if "<style" in html else []
     styles = {unescape(style.strip("\"'"))[:_STYLE_MAX_CHARACTERS] for style in _STYLES.findall(html)}
     styles.update(style for _, style in rules)
     painted = [_Look(colour=_paint(name)) for colours in _COLOURS for name in set(colours.findall(html))]
@@ -211,14 +214,20 @@ def _with_attributes(element: ElementNode, look: _Look) -> _Look:
 
 
 def _rules(sheets: Iterable[ElementNode]) -> Iterator[_Rule]:
-    """Yield the rules of style sheets that say how something looks."""
+    """Yield the rules of style sheets that may hide something, or show what another rule hides."""
     text = "\n".join(sheet.text or "" for sheet in sheets)[:_SHEETS_MAX_CHARACTERS]
     text = _AT_RULE.sub("", _FOR_SCREENS.sub(r"\1", _COMMENT.sub("", text)))
     for rule in text.split("}", _RULES_MAX)[:_RULES_MAX]:
         selector, _, declarations = rule.partition("{")
         style = declarations.lower()[:_STYLE_MAX_CHARACTERS]
-        if _look(style) != _Look():
+        if any(name in style for name in _LOOK_NAMES):
             yield selector.strip(), style
+
+
+def _weight(rule: _Rule) -> tuple[int, ...]:
+    """Return how many ids, classes and names of elements a selector has, of several selectors the largest numbers."""
+    weights = ([len(part.findall(each)) for part in _WEIGHED] for each in rule[0].split(","))
+    return tuple(max(weights))
 
 
 @lru_cache(1_000)

@@ -137,6 +137,8 @@ def test_short_articles_of_a_site_are_read_without_its_frame(pages: PageReader) 
     assert ("Topic 7" in heading.text, heading.degraded) == (True, SMALL)
     framed = pages.read(f"<body>{FRAME}<main><iframe srcdoc='&lt;p&gt;{STORM}&lt;/p&gt;'></iframe></main>")
     assert framed.text.endswith(f"\n{STORM}")
+    headed = pages.read(f"<body><h1>Harbour</h1><iframe srcdoc='<p>{STORM}</p>'></iframe>")
+    assert (headed.text, headed.degraded) == (f"Harbour\n{STORM}", SMALL)
 
 
 def test_what_a_page_shows_until_its_scripts_run_is_named(pages: PageReader) -> None:
@@ -158,6 +160,9 @@ def test_comments_are_no_main_content_and_what_is_not_shown_no_text(pages: PageR
         assert (STORM in page.text, bool(page.surroundings)) == (False, True)
     for name in ("class='post comments-open'", "class=no-comments", "class=respond", "id=comment-page"):
         assert pages.read(f"<body>{FRAME}<div {name}><h1>x</h1><p>{NEWS[0] * 2}</p></div>").text == f"x\n{NEWS[0] * 2}"
+    beside = f"<div class=more><p>{NEWS[0] * 3}</p></div>"
+    for name in ("class=commentary", "id=commentary-1", "class=Commented-text"):
+        assert "people of the town" in pages.read(f"<body>{FRAME}<div {name}>{ARTICLE[18:]}</div>{beside}").text
     words = "<p>漢字の本</p>"
     ruby = "<p><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>の本</p>"
     assert pages.read(ruby) == pages.read(words)
