@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -68,6 +70,20 @@ async def test_a_server_that_starts_again_knows_pages_labels_and_families(tmp_pa
     assert (skip["because"], [each["lineage"] for each in due["pages"]]) == ("first", [page["url"]])
     assert ([each["id"] for each in members["members"]], members["labels"][0]["id"]) == (["p", "c"], "c")
     assert (live["source"], live["totals"]["verdict"], live["troubles"]) == ("file", 2, [])
+
+
+async def test_a_full_disk_is_said_until_there_is_room_again(tmp_path: Path) -> None:
+    async with _serving(tmp_path / "index.db") as (process, session):
+        learn = partial(_post, session, "/v1/check?learn=1")
+        assert (await learn({"id": "d0", "text": TEXTS["d0"]}))["learned"]
+        written = max(each.stat().st_size for each in tmp_path.iterdir())  # noqa: ASYNC240 - it is at once
+        _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (written, resource.RLIM_INFINITY))
+        assert (await learn({"id": "d1", "text": TEXTS["d1"]}))["learn_reason"] == "index_unavailable"
+        assert "index.db: nothing was stored: " in (await _get(session, "/v1/live"))["why"]
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, most))
+        assert (await learn({"id": "d1", "text": TEXTS["d1"]}))["learned"]
+        assert (await _get(session, "/v1/live"))["why"] == ""
+        assert len((await _get(session, "/v1/families/d0/members"))["members"]) == 1
 
 
 async def _asked(session: aiohttp.ClientSession) -> list[Any]:

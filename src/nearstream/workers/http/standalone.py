@@ -118,9 +118,11 @@ class Standalone:
                 await asyncio.to_thread(self._file.write)
             except IndexUnavailableError as error:
                 self._rare_log.warning(f"records were not stored: {error}")
+                self.feed.away["index"] = str(error)
                 for each in stored:
                     each.set_exception(error)
                 continue
+            self.feed.away.pop("index", None)
             for each in stored:
                 each.set_result(None)
             await self.publish(sent)
