@@ -36,7 +36,10 @@ READ = rebuild.arrival_of
 async def test_f05_a_rebuild_that_lost_its_newest_writes_is_taken_up_and_says_nothing_again(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It skips what was refused and what cannot be matched. Families keep their ids, also if their founder is gone."""
+    """It skips what was refused and what cannot be matched.
+
+    Families keep their ids and ordinals, also if their founder is gone.
+    """
     with running(redis_server(tmp_path / "redis")) as redis:
         url = f"redis://{redis.address}/0"
         async with deployed(kafka, url, tmp_path, index_slots="3") as deployment:
@@ -52,6 +55,7 @@ async def test_f05_a_rebuild_that_lost_its_newest_writes_is_taken_up_and_says_no
                 await deployment.send([deployment.document("bad", BAD), _of_another_day(deployment)])
                 await deployment.drained()
             events, before = await deployment.events(), await _size_and_time(deployment, family)
+            ordinals = await _ordinals(deployment, family)
             assert before[0] == 19
             async with Redis.from_url(url) as client:
                 await client.flushall()
@@ -72,9 +76,12 @@ async def test_f05_a_rebuild_that_lost_its_newest_writes_is_taken_up_and_says_no
 
             with deployment.worker():
                 await deployment.send([*deployment.examples(LINES[100:]), *_mails(deployment, 20, 25)])
+                await deployment.send(_mails(deployment, 1, 9, "Dear client"))  # their next states
                 await deployment.drained()
             said = {each.id: each.family.id for each in await deployment.verdicts()}
             assert {said[f"m{number}"] for number in range(20, 25)} == {family}
+            later = await _ordinals(deployment, family)
+            assert (later | ordinals, sorted(later.values())) == (later, list(range(1, 26)))
             reasons = [header(letter.headers, REASON_HEADER) for letter in await deployment.letters()]
             assert sorted(filter(None, reasons)) == [b"invalid_signature", b"unprocessable"]
             assert await disagreement(deployment) == {}
@@ -99,9 +106,9 @@ async def test_an_index_moves_to_many_slots_while_documents_arrive(kafka: str, r
         assert (await disagreement(new)).keys() <= {"differing values"}  # of what both have matched
 
 
-def _mails(deployment: LocalDeployment, first: int, end: int) -> list[ProducerRecord]:
+def _mails(deployment: LocalDeployment, first: int, end: int, opening: str = "Dear customer") -> list[ProducerRecord]:
     """Return mails of one family."""
-    texts = {f"m{number}": f"Dear customer {number}, {prose(3)}" for number in range(first, end)}
+    texts = {f"m{number}": f"{opening} {number}, {prose(3)}" for number in range(first, end)}
     return deployment.examples([json.dumps({"id": name, "text": text}).encode() for name, text in texts.items()])
 
 
@@ -118,6 +125,11 @@ async def _founder_of_mails(deployment: LocalDeployment) -> tuple[str, str]:
     families = [each.family for each in await deployment.verdicts() if each.id.startswith("m") and each.family.founder]
     ((family, founder),) = {(each.id, each.founder.id) for each in families if each.founder}
     return family, founder
+
+
+async def _ordinals(deployment: LocalDeployment, family: str) -> dict[str, int]:
+    """Return the ordinals of a family, as the last verdict about each document names them."""
+    return {each.id: each.family.ordinal for each in await deployment.verdicts() if each.family.id == family}
 
 
 async def _size_and_time(deployment: LocalDeployment, family: str) -> tuple[int, int]:

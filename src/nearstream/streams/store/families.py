@@ -98,16 +98,7 @@ class Family:
         if not self.facts.family_id:
             self.facts.family_id, self.facts.first_seen_ms = join.family_id, join.first_seen_ms
             self._add_site(join.first_site, 1)
-        ordinal, has_left = self.members.place(number)
-        if not ordinal:
-            ordinal, _ = self.members.place(join.instead)  # another state of a document keeps its place
-            if not ordinal:
-                self.facts.ordinals += 1
-                ordinal = self.facts.ordinals
-                self._grow(join, now_ms)
-                self._add_site(join.site, ordinal)
-            self.facts.last_ms = max(now_ms, self.facts.last_ms)
-            self.members.put(number, ordinal, has_left)
+        has_left = self._place(join, now_ms)
         links = [join.links[at : at + LINK_BYTES] for at in range(0, len(join.links), LINK_BYTES)]
         for link in links:
             if link not in known and len(known) < LINKS_CAP:
@@ -117,6 +108,20 @@ class Family:
         elif not has_left:
             self._represent(number, is_full=join.is_full)
         return self.view(number)._replace(new_links=tuple(known.get(link, number) == number for link in links))
+
+    def _place(self, join: Join, now_ms: int) -> bool:
+        """Give a member its ordinal, and return whether the member had died before."""
+        before, has_left = self.members.place(join.number)
+        known = before or self.members.place(join.instead)[0]  # another state of a document keeps its place
+        ordinal = join.ordinal or known or self.facts.ordinals + 1
+        self.facts.ordinals = max(self.facts.ordinals, ordinal)
+        if not known:
+            self._grow(join, now_ms)
+            self._add_site(join.site, ordinal)
+        if before != ordinal:
+            self.facts.last_ms = max(now_ms, self.facts.last_ms)
+            self.members.put(join.number, ordinal, has_left)
+        return has_left
 
     def leave(self, number: int) -> int:
         """Note that a member has died, also before it joins, and return who represents the family."""
@@ -170,7 +175,7 @@ class Family:
 
     def _add_site(self, site: bytes, ordinal: int) -> None:
         if site and len(self.facts.sites) < SITES_CAP:
-            self.facts.sites.setdefault(site, ordinal)
+            self.facts.sites[site] = min(ordinal, self.facts.sites.get(site, ordinal))
 
     def _count_sites(self, ordinal: int) -> int:
         """Return how many sites had a member when that of an ordinal joined."""

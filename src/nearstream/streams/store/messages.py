@@ -119,6 +119,7 @@ class Join(NamedTuple):
     first_site: bytes = b""  # that of the founder, should nobody have joined it yet
     # The record of the founder is needed for a retention from now on, because that of the member will be a patch of it.
     keeps: bool = False
+    ordinal: int = 0  # that of the last verdict about the member, in a rebuild. 0: the next one, if it is new.
 
 
 class Leave(NamedTuple):

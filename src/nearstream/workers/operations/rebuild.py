@@ -1,7 +1,7 @@
 """Rebuild a lost index from the `signatures` topic, without sending events.
 
-Documents are compared again, because families are decided by comparisons. Families keep the ids that the last verdicts
-name.
+Documents are compared again, because families are decided by comparisons. Families keep the ids, and their members the
+ordinals, that the last verdicts name.
 """
 
 import asyncio
@@ -79,8 +79,11 @@ class _Rebuild:
     async def _match(self, records: Sequence[ConsumerRecord]) -> None:
         counted = [self._arrival(record) for record in records]
         arrivals = [arrival for arrival in counted if arrival is not None]
+        signed = [(self.rebuild.store.number(each.position), each.signature) for each in arrivals if each.signature]
+        own_ids = {at: bytes.fromhex(family_id(one.document_key, one.version, one.scheme)) for at, one in signed}
+        self.rebuild.set_own_ids(own_ids)
         found = await self.matcher.match_all(arrivals, cooperative_yield(), is_again=self.is_again)
-        joins = founder_joins(self.families, arrivals, found)
+        joins = founder_joins(self.families, own_ids, found)
         if joins:
             await self.rebuild.store.join(joins)
         self.rebuilt.update(map(_outcome, counted))
@@ -232,19 +235,19 @@ async def _renew(rebuilding: IndexRebuild) -> None:
 async def former_families(deployment: Deployment, wait_seconds: float) -> FormerFamilies:
     """Return the families of documents, as the last verdicts on their topic name them.
 
-    Without verdicts (`NEARSTREAM_VERDICTS=none`) it is empty.
+    Documents that are alone in their families are left out. Without verdicts (`NEARSTREAM_VERDICTS=none`) it is empty.
     """
     settings, topic, scheme = deployment.settings, deployment.topic(VERDICTS), deployment.scheme.name
-    found: dict[bytes, tuple[bytes, int]] = {}
+    found: dict[bytes, tuple[bytes, int, int]] = {}
     for partition, end in (await kafka_offsets.end_offsets(settings, topic, wait_seconds)).items():
         async with aclosing(kafka_records.read_range(settings, topic, partition, 0, end)) as records:
             async for record in records:
                 verdict = _verdict(record.value or b"")
                 if verdict is not None and verdict.scheme == scheme and verdict.family.ordinal > 1:
                     own = family_id(document_key(verdict.collection, verdict.id), verdict.version, scheme)
-                    former = bytes.fromhex(verdict.family.id), to_milliseconds(verdict.family.first_seen)
-                    found[bytes.fromhex(own)] = former
-    return found
+                    family, seen_ms = bytes.fromhex(verdict.family.id), to_milliseconds(verdict.family.first_seen)
+                    found[bytes.fromhex(own)] = family, seen_ms, verdict.family.ordinal
+    return {family: (family, seen_ms, 1) for family, seen_ms, _ in found.values()} | found
 
 
 def _verdict(value: bytes) -> DocumentVerdict | None:
@@ -255,15 +258,15 @@ def _verdict(value: bytes) -> DocumentVerdict | None:
     return event if isinstance(event, DocumentVerdict) else None
 
 
-def founder_joins(families: FormerFamilies, arrivals: Sequence[Arrival], found: Sequence[Matched]) -> list[Join]:
-    """Return what gives families whose first founder was removed their former ids."""
+def founder_joins(families: FormerFamilies, own_ids: Mapping[int, bytes], found: Sequence[Matched]) -> list[Join]:
+    """Return what gives families that others founded at first their former ids, and founders their ordinals."""
     joins = []
-    for arrival, matched in zip(arrivals, found, strict=True):
-        registered, signature = matched.registered, arrival.signature
-        if signature is None or matched.verdict is None or registered.status not in (Status.NEW, Status.KNOWN):
+    for registered, verdict in ((each.registered, each.verdict) for each in found):
+        founder = verdict.family.founder if verdict is not None else None
+        if verdict is None or founder is None or registered.status not in (Status.NEW, Status.KNOWN):
             continue
-        own_id = bytes.fromhex(family_id(arrival.document_key, signature.version, signature.scheme))
-        if own_id in families and matched.verdict.family.ordinal == 1:
-            number, is_dead = registered.number, registered.is_dead or registered.is_late
-            joins.append(Join(number, number, is_dead, True, b"", 0, own_id, signature.observed_at_ms))
+        number, is_dead = registered.number, registered.is_dead or registered.is_late
+        _, _, ordinal = families.get(own_ids[number], (b"", 0, 1))
+        if ordinal > 1 and (founder.id, founder.version) == (verdict.id, verdict.version):
+            joins.append(Join(number, number, is_dead, True, b"", 0, own_ids[number], 0))
     return joins

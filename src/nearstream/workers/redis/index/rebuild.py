@@ -17,8 +17,8 @@ from nearstream.workers.redis.store.opening import Lease
 
 LEASE_SECONDS = 30
 
-FormerFamilies = Mapping[bytes, tuple[bytes, int]]
-"""By the id that a family would get from its founder: the id that it had before, and when its founder was observed."""
+FormerFamilies = Mapping[bytes, tuple[bytes, int, int]]
+"""By the id that a document would give a family: the former id, the founder's time, the ordinal of the document."""
 
 
 class IndexRebuild:
@@ -64,6 +64,10 @@ class IndexRebuild:
         """Say when the records of the next batch were written, in milliseconds since 1970."""
         self._dated.now_ms = now_ms
 
+    def set_own_ids(self, own_ids: Mapping[int, bytes]) -> None:
+        """Say which id each document of the next batch would give a family, by number."""
+        self._dated.own_ids = own_ids
+
     async def cover(self, positions: Sequence[Position]) -> None:
         """Note that all records up to these positions are done."""
         await self.store.cover([Cover(*position) for position in positions])
@@ -80,6 +84,7 @@ class _Dated:
 
     def __init__(self, inner: Transport, families: FormerFamilies) -> None:
         self.now_ms = 0
+        self.own_ids: Mapping[int, bytes] = {}
         self._inner, self._families = inner, families
 
     async def all(self, calls: Sequence[Call]) -> Sequence[Sequence[Any]]:
@@ -92,12 +97,16 @@ class _Dated:
         return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
 
     def _named(self, join: Join) -> Join:
-        """Return a join with the former id of the family, and without old addresses.
+        """Return a join with the former id of the family and ordinal of the member, and without old addresses.
 
         No answer counts these any more. Documents may be compared in another order than at first, and the first founder
-        of a family may have been removed. So the id is that of the last verdict about the founder of now.
+        of a family may have been removed. So the id is that of the last verdict about the founder of now, the ordinal
+        that of the last verdict about the member: its next state keeps the ordinal, which no other member may have.
         """
-        family_id, first_seen_ms = self._families.get(join.family_id, (join.family_id, join.first_seen_ms))
-        join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms)
+        named = join.family_id, join.first_seen_ms, 0
+        family_id, first_seen_ms, _ = self._families.get(join.family_id, named)
+        before, _, former = self._families.get(self.own_ids.get(join.number, b""), named)
+        ordinal = former if before == family_id else 0
+        join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms, ordinal=ordinal)
         is_old = self.now_ms < time.time_ns() // 1_000_000 - HOUR_MS
         return join._replace(sender=b"", recipients=b"") if is_old else join

@@ -70,6 +70,7 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
             _bytes(join.now_ms, 6),
             join.site,
             join.first_site,
+            join.ordinal,
             len(join.links) // LINK_BYTES,
             len(join.sender) // ADDRESS_BYTES,
         )

@@ -83,7 +83,7 @@ end
 -- Count the site of a member, unless an earlier one has it.
 local function add_site(f, site, ordinal)
   if site == NO_SITE or redis.call('ZCOUNT', f.members, SITE_SCORE, '+inf') >= SITES_CAP then return end
-  redis.call('ZADD', f.members, 'NX', SITE_SCORE + ordinal, site)
+  redis.call('ZADD', f.members, 'LT', SITE_SCORE + ordinal, site)
 end
 
 -- Return for each link whether no other member had it before, and remember the new ones.
@@ -120,7 +120,7 @@ end
 -- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, count of sites, whether the
 -- record of the founder is kept, for each link whether it is new.
 define('join', true, function(c, item)
-  local founder, number, flags, instead, id, first_seen, now, site, first_site, links, senders, at =
+  local founder, number, flags, instead, id, first_seen, now, site, first_site, named, links, senders, at =
     struct.unpack(JOIN_FORMAT, item)
   local senders_at = at + LINK_BYTES * links
   local recipients_at = senders_at + ADDRESS_BYTES * senders
@@ -130,17 +130,18 @@ define('join', true, function(c, item)
     f.id, f.first_seen = id, first_seen
     add_site(f, first_site, 1)
   end
-  local ordinal, has_left = member(f, number)
-  if ordinal == 0 then
-    ordinal = member(f, instead)
-    if ordinal == 0 then
-      f.count, ordinal = f.count + 1, f.count + 1
-      count_join(f, c.now)
-      add_site(f, site, ordinal)
-      forget_members(c, f)
-      remember(c, f, SENDERS, string.sub(item, senders_at, recipients_at - 1))
-      remember(c, f, RECIPIENTS, string.sub(item, recipients_at))
-    end
+  local before, has_left = member(f, number)
+  local known = before > 0 and before or member(f, instead)
+  local ordinal = named > 0 and named or known > 0 and known or f.count + 1
+  f.count = math.max(f.count, ordinal)
+  if known == 0 then
+    count_join(f, c.now)
+    add_site(f, site, ordinal)
+    forget_members(c, f)
+    remember(c, f, SENDERS, string.sub(item, senders_at, recipients_at - 1))
+    remember(c, f, RECIPIENTS, string.sub(item, recipients_at))
+  end
+  if before ~= ordinal then
     f.last = math.max(f.last, c.now)
     redis.call('ZADD', f.members, has_left and -ordinal or ordinal, struct.pack('>I5', number))
   end
