@@ -168,7 +168,7 @@ class Traffic:
             self.now_ms,
             *(draw.choice((b"", bytes([draw.randrange(1, 9)]) * 8)) for _ in range(2)),
             draw.random() < 0.5,
-            draw.choice((0, 0, 0, 1, 4, 9)),
+            *(draw.choice((0, 0, 0, 1, 4, 9)) for _ in range(2)),
         )
 
     def _shorten(self) -> Shortened:

@@ -113,8 +113,8 @@ class Family:
         """Give a member its ordinal, and return whether the member had died before."""
         before, has_left = self.members.place(join.number)
         known = before or self.members.place(join.instead)[0]  # another state of a document keeps its place
-        ordinal = join.ordinal or known or self.facts.ordinals + 1
-        self.facts.ordinals = max(self.facts.ordinals, ordinal)
+        ordinal = join.ordinal or known or max(self.facts.ordinals, join.ordinals) + 1
+        self.facts.ordinals = max(self.facts.ordinals, join.ordinals, ordinal)
         if not known:
             self._grow(join, now_ms)
             self._add_site(join.site, ordinal)

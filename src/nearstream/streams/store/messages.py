@@ -120,6 +120,7 @@ class Join(NamedTuple):
     # The record of the founder is needed for a retention from now on, because that of the member will be a patch of it.
     keeps: bool = False
     ordinal: int = 0  # that of the last verdict about the member, in a rebuild. 0: the next one, if it is new.
+    ordinals: int = 0  # the highest one that a verdict names in the family, in a rebuild
 
 
 class Leave(NamedTuple):

@@ -160,12 +160,12 @@ class Part:
 
         What is stored as the record of a founder becomes a patch too, which changes nothing in the one that is kept.
         """
-        state = self.history.states.get(founder)
-        record = self.kept(founder) or (state.record if state else None)
+        record = self.kept(founder)
         if record is None:
-            return False
-        if state is not None and state.record is not None:
-            state.record = PATCH
+            state = self.history.states.get(founder)
+            if state is None or state.record is None:
+                return False
+            record, state.record = state.record, PATCH
         if founder not in self._kept:
             self._ages.add(_KEPT, self.history.now_ms, founder)
         self._kept[founder] = record, self.history.now_ms

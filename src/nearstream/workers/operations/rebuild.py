@@ -247,7 +247,9 @@ async def former_families(deployment: Deployment, wait_seconds: float) -> Former
                     own = family_id(document_key(verdict.collection, verdict.id), verdict.version, scheme)
                     family, seen_ms = bytes.fromhex(verdict.family.id), to_milliseconds(verdict.family.first_seen)
                     found[bytes.fromhex(own)] = family, seen_ms, verdict.family.ordinal
-    return {family: (family, seen_ms, 1) for family, seen_ms, _ in found.values()} | found
+    most = {family: ordinal for family, _, ordinal in sorted(found.values(), key=lambda former: former[2])}
+    founders = {family: (family, seen_ms, 1) for family, seen_ms, _ in found.values()}
+    return {own: (*former, most[former[0]]) for own, former in (founders | found).items()}
 
 
 def _verdict(value: bytes) -> DocumentVerdict | None:
@@ -259,14 +261,13 @@ def _verdict(value: bytes) -> DocumentVerdict | None:
 
 
 def founder_joins(families: FormerFamilies, own_ids: Mapping[int, bytes], found: Sequence[Matched]) -> list[Join]:
-    """Return what gives families that others founded at first their former ids, and founders their ordinals."""
+    """Return what gives families their former ids and highest ordinals, and founders their ordinals."""
     joins = []
     for registered, verdict in ((each.registered, each.verdict) for each in found):
         founder = verdict.family.founder if verdict is not None else None
         if verdict is None or founder is None or registered.status not in (Status.NEW, Status.KNOWN):
             continue
         number, is_dead = registered.number, registered.is_dead or registered.is_late
-        _, _, ordinal = families.get(own_ids[number], (b"", 0, 1))
-        if ordinal > 1 and (founder.id, founder.version) == (verdict.id, verdict.version):
+        if own_ids[number] in families and (founder.id, founder.version) == (verdict.id, verdict.version):
             joins.append(Join(number, number, is_dead, True, b"", 0, own_ids[number], 0))
     return joins

@@ -17,8 +17,8 @@ from nearstream.workers.redis.store.opening import Lease
 
 LEASE_SECONDS = 30
 
-FormerFamilies = Mapping[bytes, tuple[bytes, int, int]]
-"""By the id that a document would give a family: the former id, the founder's time, the ordinal of the document."""
+FormerFamilies = Mapping[bytes, tuple[bytes, int, int, int]]
+"""By the id that a document would give a family: the former id, the founder's time, its own and the highest ordinal."""
 
 
 class IndexRebuild:
@@ -103,10 +103,10 @@ class _Dated:
         of a family may have been removed. So the id is that of the last verdict about the founder of now, the ordinal
         that of the last verdict about the member: its next state keeps the ordinal, which no other member may have.
         """
-        named = join.family_id, join.first_seen_ms, 0
-        family_id, first_seen_ms, _ = self._families.get(join.family_id, named)
-        before, _, former = self._families.get(self.own_ids.get(join.number, b""), named)
-        ordinal = former if before == family_id else 0
-        join = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, now_ms=self.now_ms, ordinal=ordinal)
+        alone = join.family_id, join.first_seen_ms, 0, 0
+        family_id, first_seen_ms, _, most = self._families.get(join.family_id, alone)
+        before, _, former, _ = self._families.get(self.own_ids.get(join.number, b""), alone)
+        named = join._replace(family_id=family_id, first_seen_ms=first_seen_ms, ordinals=most)
+        join = named._replace(now_ms=self.now_ms, ordinal=former if before == family_id else 0)
         is_old = self.now_ms < time.time_ns() // 1_000_000 - HOUR_MS
         return join._replace(sender=b"", recipients=b"") if is_old else join

@@ -138,8 +138,8 @@ PROPOSAL_FORMAT = ">I5I4"  # number, count of notes seen. The decision follows
 # ordinals.
 FAMILY_FORMAT = ">c16I6I5BI6I4"
 # Founder, member, flags, whose place it takes, id, observation of the founder + `TIME_SHIFT`, time, hash of the site of
-# the member, of the founder, ordinal, count of links, of senders.
-JOIN_FORMAT = ">I5I5BI5c16I6I6c8c8I4BB"
+# the member, of the founder, ordinal, highest ordinal of the family, count of links, of senders.
+JOIN_FORMAT = ">I5I5BI5c16I6I6c8c8I4I4BB"
 MARK_OF_TIME_FORMAT = ">I6I6"  # time, row up to which all was done by then
 MARK_FORMAT = ">I5c9"  # founder, hash of the document key
 

@@ -71,6 +71,7 @@ def pack_joins(layout: StoreLayout, tag: bytes, batch: Sequence[Join]) -> _Packe
             join.site,
             join.first_site,
             join.ordinal,
+            join.ordinals,
             len(join.links) // LINK_BYTES,
             len(join.sender) // ADDRESS_BYTES,
         )

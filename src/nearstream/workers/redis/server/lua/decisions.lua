@@ -34,7 +34,8 @@ define('decide', true, function(c, item)
   s.tail = string.sub(item, at)
   write_state(c, s, DECIDED)
   if not s.is_dead and bit.band(s.flags, FOLLOWED) > 0 and struct.unpack('>I5', s.tail) == number then
-    redis.call('ZADD', c.tag .. MEMBERS_KEY .. struct.pack('>I5', number), 'XX', 1, struct.pack('>I5', number))
+    local family = {members = c.tag .. MEMBERS_KEY .. struct.pack('>I5', number)}
+    redis.call('ZADD', family.members, 'XX', (member(family, number)), struct.pack('>I5', number))
   end
   return s.is_dead and 1 or 0
 end)

@@ -120,7 +120,7 @@ end
 -- An item is `JOIN_FORMAT`, then links, senders, recipients. Answer: `FAMILY_FORMAT`, ordinal, count of sites, whether the
 -- record of the founder is kept, for each link whether it is new.
 define('join', true, function(c, item)
-  local founder, number, flags, instead, id, first_seen, now, site, first_site, named, links, senders, at =
+  local founder, number, flags, instead, id, first_seen, now, site, first_site, named, given, links, senders, at =
     struct.unpack(JOIN_FORMAT, item)
   local senders_at = at + LINK_BYTES * links
   local recipients_at = senders_at + ADDRESS_BYTES * senders
@@ -132,8 +132,8 @@ define('join', true, function(c, item)
   end
   local before, has_left = member(f, number)
   local known = before > 0 and before or member(f, instead)
-  local ordinal = named > 0 and named or known > 0 and known or f.count + 1
-  f.count = math.max(f.count, ordinal)
+  local ordinal = named > 0 and named or known > 0 and known or math.max(f.count, given) + 1
+  f.count = math.max(f.count, given, ordinal)
   if known == 0 then
     count_join(f, c.now)
     add_site(f, site, ordinal)
