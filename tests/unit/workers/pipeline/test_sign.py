@@ -133,7 +133,7 @@ async def test_a_page_is_signed_as_its_text() -> None:
 async def test_a_batch_of_pages_is_signed_in_groups_of_bounded_size_and_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bomb = document("b", text=None, html="<div>" * 5_000 + TEXT)
+    bomb = document("b", text=None, html="<div>" * 50_000 + TEXT)
     values = [document("a"), bomb, b"{broken", document("c", text=None, html=f"<p>{TEXT}"), document("d")]
     records = [record(value, offset=offset) for offset, value in enumerate(values)]
     at_once = await decided(*records)
