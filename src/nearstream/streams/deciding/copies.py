@@ -52,6 +52,9 @@ def better_of(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str
     for other in _of_site(page, verdict, site_of):
         if _is_better(other, page.state) and _is_within(page, page.parts, lengthened(other.parts), other):
             return other.own
+    unread = _unread(page, verdict, site_of)
+    if unread and _is_better_name(unread, unread.at_ms, page.state):
+        return unread
     equal = [each for each in named(verdict) if _is_older_copy(page, each, site_of)]
     return min(equal, key=lambda each: each.at_ms, default=None)
 
@@ -71,7 +74,34 @@ def worse_of(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str]
                 event_id=page.state.event_id,
                 wait_seconds=other.wait_seconds or COPY_SECONDS,
             )
-    return None
+    unread = _unread(page, verdict, site_of)
+    if unread is None or host_of(unread.name) != host_of(page.state.name):
+        return None
+    return PageState(
+        page.state.collection,
+        unread,
+        "copy",
+        page.state.event_id,
+        COPY_SECONDS,
+        unread.at_ms,
+        canonical=page.state.own,
+        seen_ms=unread.at_ms,
+        parts=page.state.parts,
+    )
+
+
+def _unread(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str]) -> Kept | None:
+    """Return an equal page of the site whose own verdict is still on its way.
+
+    The verdict about that fetch then changes nothing.
+    """
+    if verdict.of is None or verdict.verdict not in _COPIES:
+        return None
+    other, own = kept(verdict.of), page.state.own
+    if other not in named(verdict) or other.name in page.others or not other.is_equal(own):
+        return None
+    sites = {site_of(each.address or each.name) for each in (own, other)}
+    return other if len(sites) == 1 and sites != {""} else None
 
 
 def _of_site(page: Page, verdict: DocumentVerdict, site_of: Callable[[str], str]) -> Iterator[PageState]:
@@ -101,8 +131,12 @@ def _rests_on(state: PageState, name: str) -> bool:
 
 
 def _is_better(other: PageState, page: PageState) -> bool:
-    declared = {other.name, page.name} & {other.declared, page.declared}
-    return rank(other.own, other.since_ms, declared) < rank(page.own, page.since_ms, declared)
+    return _is_better_name(other.own, other.since_ms, page, other.declared)
+
+
+def _is_better_name(other: Kept, since_ms: int, page: PageState, declared_there: str = "") -> bool:
+    declared = {other.name, page.name} & {declared_there, page.declared}
+    return rank(other, since_ms, declared) < rank(page.own, page.since_ms, declared)
 
 
 def _is_within(page: Page, inner: Parts, outer: Parts, other: PageState) -> bool:

@@ -167,10 +167,19 @@ def test_any_text_has_a_form(name: str) -> None:
     assert time.process_time() - began < 1
 
 
-async def test_a_copy_whose_verdict_is_read_before_that_about_its_original_is_known_at_its_next_fetch() -> None:
+@pytest.mark.parametrize(("first", "second"), [(ARTICLE, PRINT), (PRINT, ARTICLE)])
+async def test_the_verdict_about_a_copy_may_be_read_before_that_about_its_original(first: str, second: str) -> None:
     pages = Pages()
-    await pages.take(verdict("exact_duplicate", 2, ref(ARTICLE, 1, "t"), name=PRINT, text="t"), parts=parts(*TEXT))
-    await pages.take(verdict("unique", 1, name=ARTICLE, text="t"), parts=parts(*TEXT))
-    again = verdict("unchanged", 90, ref(PRINT, 2, "t"), name=PRINT, text="t", founder=ref(ARTICLE, 1, "t"))
-    await pages.take(again, parts=parts(*TEXT))
+    original = verdict("unique", 1, name=first, text="t")
+    copy = verdict("exact_duplicate", 2, ref(first, 1, "t"), name=second, text="t")
+    await pages.take(copy, parts=parts(*TEXT))
+    await pages.take(original, parts=parts(*TEXT))
     assert (canonical(pages, ARTICLE), canonical(pages, PRINT)) == (None, ARTICLE)
+    assert pages.of(PRINT).interval_seconds == 3_600  # of a new host, whose other pages may be fetched at any time
+    assert pages.said.keys() >= {first}
+
+
+async def test_another_text_of_the_site_whose_verdict_is_not_read_yet_says_nothing() -> None:
+    pages = Pages()
+    await pages.take(verdict("near_duplicate", 2, ref(ARTICLE, 1, "other"), name=PRINT, text="t"), parts=parts(*TEXT))
+    assert (pages.of(PRINT).because, list(pages.store.states)) == ("first", [(COLLECTION, PRINT)])
