@@ -301,7 +301,10 @@ def unconfirmed(reason: str) -> RefusedError:
 
 @asynccontextmanager
 async def looking_up(request: web.Request, collection: str) -> AsyncIterator[None]:
-    """Refuse a question about a collection to which the index gives no answer in time, or refuses to be read."""
+    """Refuse the request in the block with 503 if the index does not answer in time.
+
+    The request is about this collection, for which its token is checked.
+    """
     require(request[ACCESS], collection)
     try:
         async with asyncio.timeout(_LOOK_SECONDS):

@@ -84,7 +84,9 @@ class Standalone:
         self._arrived, self._rare_log = asyncio.Event(), RareLog(log)
 
     async def send(self, record: ProducerRecord, seconds: float) -> None:
-        """Store what a record brings, and wait for that. A silence is in the memory of the process alone.
+        """Store a document, a signature or a label, and wait until the file has it.
+
+        Other records, such as silences, are not stored: the memory of the process has them.
 
         Raises:
             IndexUnavailableError: It was not stored, or not within `seconds`.

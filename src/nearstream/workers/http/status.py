@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 
 
 def serve_status(settings: Settings, health: Health, gate: Gate, default: str = DEFAULT_ADDRESS) -> str:
-    """Start the status server, which runs until the process ends, and return its address, empty if it is off.
+    """Start the status server, and return its address. The address is empty if the server is off.
 
+    The server runs until the process ends.
     Port 0 means any free port, and `auto` the default address of this kind of process, with a free port if its own is
     taken.
 

@@ -132,7 +132,10 @@ def stacks() -> Iterator[str]:
 
 
 def task_stacks(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-    """Yield where the tasks of an event loop wait, with how many wait there, the outermost coroutine first."""
+    """Yield each place at which tasks of an event loop wait, and their number.
+
+    A place is a chain of calls, of which the outermost coroutine comes first.
+    """
     places = Counter(_line(_frames(task.get_coro())) for task in asyncio.all_tasks(loop))
     yield from (f"tasks {count}: {place}" for place, count in places.most_common())
 

@@ -283,7 +283,7 @@ class Feed:
         return tuple(sorted(found, key=lambda each: (-each.characters, each.collection)))
 
     def _lag(self) -> LiveLag | None:
-        """Return how far the workers are behind that share a group, None if it is not known."""
+        """Return the lag of the group of workers. None: Kafka has not said it lately."""
         read_at, rows = self.lags.get("", (-_LAG_SECONDS, []))
         if monotonic() - read_at >= _LAG_SECONDS:
             return None

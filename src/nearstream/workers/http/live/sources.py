@@ -176,7 +176,10 @@ async def _repeat(what: str, read: Callable[[], Awaitable[None]], pause_seconds:
 
 
 async def _read_lag(settings: Settings, feed: Feed, role: str, topics: Sequence[Topic]) -> None:
-    """Keep the lag of a group up to date as long as Kafka answers, that of a role alone or of all others."""
+    """Read the lag of a group again and again, while Kafka answers.
+
+    The group is that of one role, or with an empty role that of the other workers.
+    """
     verdicts = settings.topic_prefix + VERDICTS.name
     try:
         async with (

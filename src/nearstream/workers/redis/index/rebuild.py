@@ -97,11 +97,12 @@ class _Dated:
         return call._replace(items=[self._named(join) for join in call.items]) if call.name == "join" else call
 
     def _named(self, join: Join) -> Join:
-        """Return a join with the former id of the family and ordinal of the member, and without old addresses.
+        """Return a join with the former id of the family and the former ordinal of the member.
 
-        No answer counts these any more. Documents may be compared in another order than at first, and the first founder
-        of a family may have been removed. So the id is that of the last verdict about the founder of now, the ordinal
-        that of the last verdict about the member: its next state keeps the ordinal, which no other member may have.
+        Old addresses are left out, because no answer counts them any more. Documents may be compared in another order
+        than at first, and the first founder of a family may have been removed. So the id is that of the last verdict
+        about the founder of now, the ordinal that of the last verdict about the member: its next state keeps the
+        ordinal, which no other member may have.
         """
         alone = join.family_id, join.first_seen_ms, 0, 0
         family_id, first_seen_ms, _, most = self._families.get(join.family_id, alone)

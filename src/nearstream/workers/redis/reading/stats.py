@@ -80,7 +80,10 @@ def _choose(count: int, most: int) -> list[int]:
 
 
 async def _documents(index: RedisIndex, nows_ms: Sequence[int]) -> tuple[int, int | None]:
-    """Return the count of documents and the time of the oldest, both from a sample of the registry's chunks."""
+    """Return the number of documents, and when the oldest was observed.
+
+    Both are estimated from a sample of the registry's chunks.
+    """
     layout = index.layout
     chunks = layout.chunks[KeyKind.REGISTRY]
     places = [divmod(at, chunks) for at in _choose(layout.shape.slots * chunks, _CHUNKS)]

@@ -61,7 +61,7 @@ def connect(address: IndexAddress) -> Client:
 
 
 def shared_connection(address: IndexAddress, client: Client) -> Shared:
-    """Return what carries calls, which are many and small. The servers of a cluster are asked through its client."""
+    """Return the connection that all calls share. With a cluster, its client is used."""
     if isinstance(client, RedisCluster):
         return client
     # With a timeout, redis-py sends in another task, before which the connection may be lost.
